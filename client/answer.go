@@ -34,8 +34,9 @@ func (c *Client) Ack(ctx context.Context, application, messageID string) (*Alarm
 	return c.Answer(ctx, application, messageID, Answer{Kind: Acked})
 }
 
-// Answer answers the ring with this message id, and returns the alarm. If it is too late, the error has the code CodeStaleRing and the
-// alarm. If an earlier try of this call was accepted and its response was lost, there is no error.
+// Answer answers the ring with this message id, and returns the alarm. If it is too late, the error has the code
+// CodeStaleRing and the alarm. If an earlier try of this call was accepted and its response was lost, there is no
+// error.
 func (c *Client) Answer(ctx context.Context, application, messageID string, a Answer) (*Alarm, error) {
 	if a.By == "" {
 		a.By = c.by
@@ -59,7 +60,8 @@ func (a *Answer) acceptedAs(alarm *Alarm, messageID string) bool {
 		strings.HasSuffix(messageID, "."+strconv.FormatInt(alarm.Generation, 10)+"."+strconv.Itoa(alarm.RingNo))
 }
 
-// encode returns the answer as JSON. Fields that the kind does not have are refused here, because the service would refuse them.
+// encode returns the answer as JSON. Fields that the kind does not have are refused here, because the service would
+// refuse them.
 func (a *Answer) encode() ([]byte, *Error) {
 	var f struct {
 		Delay  *duration `json:"delay,omitempty"`

@@ -20,12 +20,14 @@ const (
 	resultLine = 1 << 20
 )
 
-// Apply streams changes to the service, and returns their results while it sends: one result for each change, in order. The service
-// makes the changes one after the other, as if each were a call of its own, so a Result may be a refusal (Result.Err). An error ends the
-// results. Then the changes without a result may have been made or not. Apply repeats nothing.
+// Apply streams changes to the service, and returns their results while it sends: one result for each change, in order.
+// The service makes the changes one after the other, as if each were a call of its own, so a Result may be a refusal
+// (Result.Err). An error ends the results. Then the changes without a result may have been made or not. Apply repeats
+// nothing.
 //
-// A goroutine pulls the changes as the service takes them, so there may be any number. A pause of 30 s between two changes ends the stream,
-// and so does a caller that takes no result for 30 s. Apply returns when changes has returned too, so changes should end with ctx.
+// A goroutine pulls the changes as the service takes them, so there may be any number. A pause of 30 s between two
+// changes ends the stream, and so does a caller that takes no result for 30 s. Apply returns when changes has returned
+// too, so changes should end with ctx.
 func (c *Client) Apply(ctx context.Context, application string, changes iter.Seq[Change]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -40,7 +42,8 @@ func (c *Client) Apply(ctx context.Context, application string, changes iter.Seq
 	}
 }
 
-// exchange sends the lines and yields their results. It returns the error that ends the stream, nil if yield has ended it.
+// exchange sends the lines and yields their results. It returns the error that ends the stream, nil if yield has ended
+// it.
 func (c *Client) exchange(ctx context.Context, application string, lines *lineSource, yield func(Result, error) bool) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+alarmsPath(application), lines)
 	if err != nil {

@@ -35,8 +35,8 @@ func apply(ctx context.Context, c *client.Client, app string, changes iter.Seq[c
 	return results, nil
 }
 
-// applyAll applies the changes in a stream, and the changes that the busy service refused in further streams. It returns the last result of each
-// change. Every stream must have one result for each change, in order.
+// applyAll applies the changes in a stream, and the changes that the busy service refused in further streams. It
+// returns the last result of each change. Every stream must have one result for each change, in order.
 func applyAll(t *testing.T, c *client.Client, app string, changes []client.Change) []client.Result {
 	t.Helper()
 	last := make([]client.Result, len(changes))
@@ -91,7 +91,8 @@ func TestApplyReturnsOneResultForEachChangeInOrder(t *testing.T) {
 	}
 }
 
-// Each change is made only when the result of the one before it is known, so both directions must flow at the same time.
+// Each change is made only when the result of the one before it is known, so both directions must flow at the same
+// time.
 func TestApplyIsFullDuplex(t *testing.T) {
 	t.Parallel()
 	c, app := dial(t, serverURL), applicationOf(t)
@@ -188,7 +189,8 @@ func TestApplyReportsABrokenStream(t *testing.T) {
 	}
 }
 
-// The service behind the proxy is real, so a stream that is cut in the middle has made some of its changes. Sent again, all are there.
+// The service behind the proxy is real, so a stream that is cut in the middle has made some of its changes. Sent again,
+// all are there.
 func TestApplyCutInTheMiddleCanBeSentAgain(t *testing.T) {
 	t.Parallel()
 	app := applicationOf(t)
@@ -222,8 +224,8 @@ func TestApplyCutInTheMiddleCanBeSentAgain(t *testing.T) {
 	}
 }
 
-// cutWriter closes the connection after some bytes of the response. It does not abort the handler: while the proxy still reads the body, that may
-// block in net/http for ever, and the connection stays open.
+// cutWriter closes the connection after some bytes of the response. It does not abort the handler: while the proxy
+// still reads the body, that may block in net/http for ever, and the connection stays open.
 type cutWriter struct {
 	http.ResponseWriter
 	conn net.Conn

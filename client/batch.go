@@ -36,9 +36,9 @@ func (r *Result) Err() error {
 	}
 }
 
-// Batch makes up to 1000 changes (8 MiB) with one request: first the sets, then the cancels, each kind in the order given. It is not
-// atomic. It returns one result for each set and then for each cancel. If any change fails for the service's reasons, the whole call
-// fails, and may be repeated.
+// Batch makes up to 1000 changes (8 MiB) with one request: first the sets, then the cancels, each kind in the order
+// given. It is not atomic. It returns one result for each set and then for each cancel. If any change fails for the
+// service's reasons, the whole call fails, and may be repeated.
 func (c *Client) Batch(ctx context.Context, application string, changes []Change) ([]Result, error) {
 	var b batchBody
 	for i := range changes {

@@ -85,7 +85,8 @@ func (c *Client) CountBulk(ctx context.Context, f BulkFilter) (*BulkSelection, e
 	return &s, nil
 }
 
-// StartBulk starts a job that changes the alarms that a filter selects. It is not repeated after a failure that leaves its outcome open.
+// StartBulk starts a job that changes the alarms that a filter selects. It is not repeated after a failure that leaves
+// its outcome open.
 func (c *Client) StartBulk(ctx context.Context, f BulkFilter) (*BulkJob, error) {
 	body, err := f.body(false)
 	if err != nil {

@@ -77,8 +77,8 @@ func (r *request) mayRepeat(failed *Error) bool {
 	return failed.again && (r.repeat || r.resend && !failed.Unconfirmed)
 }
 
-// backoff returns the wait after the nth try. A Retry-After is extended by up to a half, any other wait is shortened by up to a half. The
-// result is negative if the wait would be too long.
+// backoff returns the wait after the nth try. A Retry-After is extended by up to a half, any other wait is shortened by
+// up to a half. The result is negative if the wait would be too long.
 func backoff(n int, retryAfter time.Duration) time.Duration {
 	if retryAfter > longestRetryAfter {
 		return -1
@@ -90,7 +90,8 @@ func backoff(n int, retryAfter time.Duration) time.Duration {
 	return wait - rand.N(wait/2+1)
 }
 
-// pause waits. It returns false at once if the wait is negative or would last beyond the context's deadline, and when the context ends.
+// pause waits. It returns false at once if the wait is negative or would last beyond the context's deadline, and when
+// the context ends.
 func pause(ctx context.Context, wait time.Duration) bool {
 	if end, limited := ctx.Deadline(); wait < 0 || limited && time.Until(end) <= wait {
 		return false
@@ -158,7 +159,8 @@ func (c *Client) authorize(r *http.Request) {
 	}
 }
 
-// prefer tells the service how long the client waits, if that is less than the service may take. It leaves half a second for the way.
+// prefer tells the service how long the client waits, if that is less than the service may take. It leaves half a
+// second for the way.
 func prefer(ctx context.Context, h http.Header) {
 	const serviceTime, way = 15 * time.Second, 500 * time.Millisecond
 	end, limited := ctx.Deadline()

@@ -230,8 +230,8 @@ func TestBatchReturnsSetsThenCancels(t *testing.T) {
 	}
 }
 
-// awaitNode returns the view of the cluster once its node is alive. The node registers itself after the start of its service. A busy machine may
-// renew the registration late.
+// awaitNode returns the view of the cluster once its node is alive. The node registers itself after the start of its
+// service. A busy machine may renew the registration late.
 func awaitNode(t *testing.T, c *client.Client) *client.Cluster {
 	t.Helper()
 	for {

@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// Cancel cancels an alarm, and returns it. An alarm that was cancelled before is no error. If it is too late, the error has the code
-// CodeAlreadyRung, CodeAlreadyExpired, CodeAlreadyDead or CodeRingInDoubt, and the alarm. The condition may be AtGeneration.
+// Cancel cancels an alarm, and returns it. An alarm that was cancelled before is no error. If it is too late, the error
+// has the code CodeAlreadyRung, CodeAlreadyExpired, CodeAlreadyDead or CodeRingInDoubt, and the alarm. The condition
+// may be AtGeneration.
 func (c *Client) Cancel(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
 	header, failed := onlyGeneration(condition)
 	if failed != nil {

@@ -21,8 +21,9 @@ type Client struct {
 // Option changes a Client that New makes.
 type Option func(*Client)
 
-// WithHTTPClient makes calls go through h, for its transport (TLS, proxy, tracing). Its Timeout must be 0, because it would end streams.
-// Redirects are not followed: clockd sends none. The default keeps up to 64 idle connections to the service.
+// WithHTTPClient makes calls go through h, for its transport (TLS, proxy, tracing). Its Timeout must be 0, because it
+// would end streams. Redirects are not followed: clockd sends none. The default keeps up to 64 idle connections to the
+// service.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) { c.http = new(*h) }
 }
@@ -32,19 +33,20 @@ func WithTries(n int) Option {
 	return func(c *Client) { c.tries = n }
 }
 
-// WithTryTimeout sets the time for one try; default 20 s, which is longer than the service takes (15 s). If the time or the context's
-// deadline is shorter, the request tells the service, which then refuses at once what would take longer.
+// WithTryTimeout sets the time for one try; default 20 s, which is longer than the service takes (15 s). If the time or
+// the context's deadline is shorter, the request tells the service, which then refuses at once what would take longer.
 func WithTryTimeout(d time.Duration) Option {
 	return func(c *Client) { c.tryTimeout = d }
 }
 
-// WithName sets the name of this program or person in answers to rings, for reports. The default is the client's address.
+// WithName sets the name of this program or person in answers to rings, for reports. The default is the client's
+// address.
 func WithName(name string) Option {
 	return func(c *Client) { c.by = name }
 }
 
-// WithToken sets the access token of this program or person. Use it over TLS, or inside a trusted network: each request has the token. The
-// default is none.
+// WithToken sets the access token of this program or person. Use it over TLS, or inside a trusted network: each request
+// has the token. The default is none.
 func WithToken(token string) Option {
 	return func(c *Client) { c.token = token }
 }
@@ -60,8 +62,8 @@ var (
 	errHTTPTimeout = errors.New("the HTTP client's Timeout must be 0, because it would end streams; use WithTryTimeout")
 )
 
-// New returns a client of the service at server, a URL like http://127.0.0.1:8080. It may have a path, for a service behind a proxy. New
-// opens no connection.
+// New returns a client of the service at server, a URL like http://127.0.0.1:8080. It may have a path, for a service
+// behind a proxy. New opens no connection.
 func New(server string, options ...Option) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -88,8 +90,8 @@ func New(server string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// idleConnections is the most idle connections that the default transport keeps. The standard library's default is 2, so most calls
-// of a busy program would open a connection.
+// idleConnections is the most idle connections that the default transport keeps. The standard library's default is 2,
+// so most calls of a busy program would open a connection.
 const idleConnections = 64
 
 func newTransport() *http.Transport {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Condition limits when a change is made. The zero value is no condition. A change whose condition does not hold is refused with
-// CodeConditionFailed and the alarm.
+// Condition limits when a change is made. The zero value is no condition. A change whose condition does not hold is
+// refused with CodeConditionFailed and the alarm.
 type Condition struct {
 	name         string // absent, earlier or later
 	onGeneration bool   // whether generation is the condition
@@ -31,7 +31,8 @@ func (c Condition) header() http.Header {
 	return http.Header{"If-Match": {strconv.Quote(strconv.FormatInt(c.generation, 10))}}
 }
 
-// onlyGeneration returns the header of the condition of a cancel, or of an action on one alarm. There is at most one, on a generation.
+// onlyGeneration returns the header of the condition of a cancel, or of an action on one alarm. There is at most one,
+// on a generation.
 func onlyGeneration(conditions []Condition) (http.Header, *Error) {
 	switch {
 	case len(conditions) == 0:

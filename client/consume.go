@@ -11,11 +11,12 @@ import (
 	"github.com/clockd/clockd/client/internal/once"
 )
 
-// Handler does the work of a ring, and returns the answer to it. An Answer without Kind is no answer: the alarm rings again after its
-// AckTimeout, under a new message id. If the ring needs no answer (AckTimeout 0), the only answers are Acked and none.
+// Handler does the work of a ring, and returns the answer to it. An Answer without Kind is no answer: the alarm rings
+// again after its AckTimeout, under a new message id. If the ring needs no answer (AckTimeout 0), the only answers are
+// Acked and none.
 //
-// ctx ends when the consumer stops waiting for its rings. It does not end with the ring's AckTimeout: a handler that needs more time
-// answers Touched in between, with Client.Answer.
+// ctx ends when the consumer stops waiting for its rings. It does not end with the ring's AckTimeout: a handler that
+// needs more time answers Touched in between, with Client.Answer.
 type Handler func(ctx context.Context, r *Ring) Answer
 
 // Consumer says how Consume handles rings. Handle is required. A field that is zero has its default.
@@ -25,8 +26,9 @@ type Consumer struct {
 	ReadAhead   int           // most rings that were read and wait for Handle; default 100
 	Memory      int           // message ids that are remembered, to recognize copies; default 100,000, which take about 10 MB
 	Drain       time.Duration // time for the rings that were read, after the end of the context; default 10 s
-	// Failed is told each fault after which Consume goes on: a stream that ended, that could not be opened or not be resumed, and an answer that
-	// was not accepted. The error wraps an *Error. Several goroutines may call Failed at once. Default: faults are ignored.
+	// Failed is told each fault after which Consume goes on: a stream that ended, that could not be opened or not be
+	// resumed, and an answer that was not accepted. The error wraps an *Error. Several goroutines may call Failed at
+	// once. Default: faults are ignored.
 	Failed func(error)
 }
 
@@ -59,17 +61,19 @@ func (k Consumer) withDefaults() Consumer {
 	return k
 }
 
-// Consume receives the application's rings from the service's stream, until ctx ends. It calls Handle once for each message id, and answers
-// the rings that need an answer. Subscribers of an application share its rings, so any number of programs may consume them.
+// Consume receives the application's rings from the service's stream, until ctx ends. It calls Handle once for each
+// message id, and answers the rings that need an answer. Subscribers of an application share its rings, so any number
+// of programs may consume them.
 //
-// When the stream ends, Consume connects again after a random pause, and resumes: the node of the service sends the rings again that it wrote
-// after the last one that this program has. Another node, and a node that was restarted, cannot do that; then Failed is told. The rings on
-// their way are lost, except for alarms with AckTimeout, which ring again. The memory of message ids is this
-// program's. A copy may reach another subscriber, so work that must not be done twice needs a memory in the database of the work.
+// When the stream ends, Consume connects again after a random pause, and resumes: the node of the service sends the
+// rings again that it wrote after the last one that this program has. Another node, and a node that was restarted,
+// cannot do that; then Failed is told. The rings on their way are lost, except for alarms with AckTimeout, which ring
+// again. The memory of message ids is this program's. A copy may reach another subscriber, so work that must not be
+// done twice needs a memory in the database of the work.
 //
-// When ctx ends, Consume closes the stream, handles the rings that were read, and returns nil. If they are not handled within Drain, it
-// returns an error with their number. It returns an *Error at once, after the rings that were read, if the service refuses the
-// application, or if the URL leads to another program.
+// When ctx ends, Consume closes the stream, handles the rings that were read, and returns nil. If they are not handled
+// within Drain, it returns an error with their number. It returns an *Error at once, after the rings that were read, if
+// the service refuses the application, or if the URL leads to another program.
 func (c *Client) Consume(ctx context.Context, application string, k Consumer) error {
 	if k.Handle == nil {
 		return errNoHandler
@@ -130,7 +134,8 @@ func (h *handling) run(ctx context.Context, rings <-chan *Ring) {
 	}
 }
 
-// handle calls the handler, unless the ring is a copy, and answers. A copy whose answer was not accepted repeats the answer.
+// handle calls the handler, unless the ring is a copy, and answers. A copy whose answer was not accepted repeats the
+// answer.
 func (h *handling) handle(ctx context.Context, r *Ring) {
 	state, unsent := h.memory.Begin(r.MessageID)
 	switch {

@@ -154,7 +154,8 @@ func TestConsumerAnswersAsTheHandlerSays(t *testing.T) {
 		return a.Answer == client.Released && time.Until(a.NextTryTime) > 50*time.Minute
 	}
 	awaitAlarm(t, app, "released", released)
-	// without an answer, the alarm rings again, and the consumer handles that ring too; an answer that comes too late is for a stale ring
+	// without an answer, the alarm rings again, and the consumer handles that ring too; an answer that comes too late
+	// is for a stale ring
 	a := awaitAlarm(t, app, "silent", inState(client.Rung))
 	if a.RingNo < 2 || a.Answer != client.Acked {
 		t.Errorf("%+v", a)
@@ -327,7 +328,8 @@ func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
 	}
 }
 
-// pipedStream is the client of a service that a test plays in a bubble: it writes the events of each stream, and sees the answers.
+// pipedStream is the client of a service that a test plays in a bubble: it writes the events of each stream, and sees
+// the answers.
 func pipedStream(t *testing.T, stream func(ctx context.Context, n int, w io.Writer), answer func(n int) int) *client.Client {
 	t.Helper()
 	var streams, answers int

@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// Kick schedules a dead or expired alarm again: it is due at once and has all its tries. The condition may be AtGeneration.
+// Kick schedules a dead or expired alarm again: it is due at once and has all its tries. The condition may be
+// AtGeneration.
 func (c *Client) Kick(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
 	return c.act(ctx, alarmPath(application, businessID)+"/kick", condition)
 }

@@ -1,5 +1,5 @@
-// Package client is the Go client of clockd, on the standard library alone. It sets, cancels, reads and lists alarms, receives rings from the
-// stream, answers them, and checks the signatures of webhooks.
+// Package client is the Go client of clockd, on the standard library alone. It sets, cancels, reads and lists alarms,
+// receives rings from the stream, answers them, and checks the signatures of webhooks.
 //
 //	c, err := client.New("http://127.0.0.1:8080")
 //	...
@@ -7,24 +7,26 @@
 //	...
 //	alarm, err = c.Cancel(ctx, "shop", "order-4711")
 //
-// WithToken names the access token that the service may need. A Client is safe for concurrent use. Every call ends when its context ends.
+// WithToken names the access token that the service may need. A Client is safe for concurrent use. Every call ends when
+// its context ends.
 //
 // # Errors
 //
-// A call that fails returns an *Error. Its Code is stable, its Field names the wrong part of the input, and its Alarm is the alarm that
-// caused a refusal. Unconfirmed tells whether the call may have changed something although it failed.
+// A call that fails returns an *Error. Its Code is stable, its Field names the wrong part of the input, and its Alarm
+// is the alarm that caused a refusal. Unconfirmed tells whether the call may have changed something although it failed.
 //
 //	var failed *client.Error
 //	if errors.As(err, &failed) && failed.Code == client.CodeAlreadyRung { ... }
 //
 // # Repeats
 //
-// A call has up to 5 tries (WithTries). Another try follows a network error, the end of WithTryTimeout, and the statuses 408, 429, 502,
-// 503 and 504. The wait is the Retry-After of the response, otherwise it grows from 100 ms to 5 s. Part of it is random, so that clients
-// do not return at the same time. A call does not wait beyond its context's deadline, and not for a Retry-After of more than a minute:
-// then it returns the error.
+// A call has up to 5 tries (WithTries). Another try follows a network error, the end of WithTryTimeout, and the
+// statuses 408, 429, 502, 503 and 504. The wait is the Retry-After of the response, otherwise it grows from 100 ms to 5
+// s. Part of it is random, so that clients do not return at the same time. A call does not wait beyond its context's
+// deadline, and not for a Retry-After of more than a minute: then it returns the error.
 //
-// A try with an unknown outcome may have changed the alarm. So a call is repeated only if a second effect of it does no harm:
+// A try with an unknown outcome may have changed the alarm. So a call is repeated only if a second effect of it does no
+// harm:
 //
 //	Get, List, Page, Nodes,   they change nothing
 //	Occurrences
@@ -45,13 +47,13 @@
 //	Batch                     repeated as a whole if each of its sets may be repeated
 //	Apply                     never repeated: the lines without a result are the caller's to repeat
 //
-// If a repeat is refused after a try with an unknown outcome, the error has Unconfirmed set: the alarm in the error may be the call's own
-// work.
+// If a repeat is refused after a try with an unknown outcome, the error has Unconfirmed set: the alarm in the error may
+// be the call's own work.
 //
 // # Rings
 //
-// Consume receives the rings of an application whose target is the stream, calls a Handler once for each message id, and sends its answers.
-// It goes on after each end of the stream:
+// Consume receives the rings of an application whose target is the stream, calls a Handler once for each message id,
+// and sends its answers. It goes on after each end of the stream:
 //
 //	connect ──▶ read ──▶ ring ──▶ wait for Handle ──▶ Handle ──▶ answer
 //	   ▲         │ end, error, 50 s of silence          (only if the ring needs one)
@@ -59,20 +61,20 @@
 //
 // Reserve takes rings of an application whose target is pull, when a worker is free for them.
 //
-// A Ring without AckTimeout has rung when the service has written it. If this program ends before it has handled the ring, the ring is lost.
-// Set an AckTimeout for work that must not be lost.
+// A Ring without AckTimeout has rung when the service has written it. If this program ends before it has handled the
+// ring, the ring is lost. Set an AckTimeout for work that must not be lost.
 //
 // A Verifier checks that a request is a webhook of the service, by its signature and its time.
 //
 // # Invariants
 //
-//  1. Memory is bounded: a response and an event have at most 16 MiB, and a line of results 1 MiB. A consumer keeps Consumer.ReadAhead rings
-//     and Consumer.Memory message ids.
+//  1. Memory is bounded: a response and an event have at most 16 MiB, and a line of results 1 MiB. A consumer keeps
+//     Consumer.ReadAhead rings and Consumer.Memory message ids.
 //  2. A payload of JSON is sent byte for byte. Apply alone replaces its line breaks by blanks.
 //  3. An instant or a duration between two milliseconds is rounded up, so no alarm rings early.
 //  4. The text of an error never has the password of the server's URL.
-//  5. A consumer calls Handle once for each message id that it remembers. A copy of a ring repeats its answer only if the service has not
-//     accepted the answer.
+//  5. A consumer calls Handle once for each message id that it remembers. A copy of a ring repeats its answer only if
+//     the service has not accepted the answer.
 //
 // # Failures, effects, recovery
 //

@@ -38,7 +38,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// instant is a time in the service's JSON, read as a text of RFC 3339, written as milliseconds since the epoch, rounded up.
+// instant is a time in the service's JSON, read as a text of RFC 3339, written as milliseconds since the epoch, rounded
+// up.
 type instant time.Time
 
 // UnmarshalJSON reads a time in the form of RFC 3339.

@@ -122,12 +122,12 @@ func again(status int) bool {
 	return false
 }
 
-// mayHaveChanged reports whether the service may have made the change, by the status alone. A proxy sends 502 and 504 when it does not
-// know.
+// mayHaveChanged reports whether the service may have made the change, by the status alone. A proxy sends 502 and 504
+// when it does not know.
 func mayHaveChanged(status int) bool { return status >= http.StatusInternalServerError }
 
-// retryAfter reads a Retry-After header in either of its forms. It returns 0 for a value that it cannot read, and for a time that has
-// passed.
+// retryAfter reads a Retry-After header in either of its forms. It returns 0 for a value that it cannot read, and for a
+// time that has passed.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -26,8 +26,8 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{lines: lines}
 }
 
-// next returns the next event with data or an id. The error is io.EOF at the end of the stream. An event without its blank line is not complete,
-// and is dropped.
+// next returns the next event with data or an id. The error is io.EOF at the end of the stream. An event without its
+// blank line is not complete, and is dropped.
 func (r *eventReader) next() (event, error) {
 	e := event{id: r.lastID}
 	lines := 0

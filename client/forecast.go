@@ -40,7 +40,8 @@ func (f *Forecast) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Forecast counts the alarms that are due in the next steps, as they are set now. A repeating alarm counts at its next ring alone.
+// Forecast counts the alarms that are due in the next steps, as they are set now. A repeating alarm counts at its next
+// ring alone.
 func (c *Client) Forecast(ctx context.Context, f ForecastQuery) (*Forecast, error) {
 	q := newQuery()
 	q.text("by", f.By)

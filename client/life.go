@@ -35,7 +35,8 @@ func (l *Life) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Events returns what the alarm and its newest attempts tell about its life. Changes that a later change has overwritten are missing.
+// Events returns what the alarm and its newest attempts tell about its life. Changes that a later change has
+// overwritten are missing.
 func (c *Client) Events(ctx context.Context, application, businessID string) (*Life, error) {
 	return read[Life](ctx, c, alarmPath(application, businessID)+"/events")
 }

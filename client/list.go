@@ -31,8 +31,8 @@ func (c *Client) Page(ctx context.Context, application string, f Filter) (*Page,
 	return read[Page](ctx, c, f.query().of(alarmsPath(application)))
 }
 
-// List reads alarms page by page, in the bytewise order of their business ids, or with a due range in the order of their due times. An error ends
-// the list.
+// List reads alarms page by page, in the bytewise order of their business ids, or with a due range in the order of
+// their due times. An error ends the list.
 func (c *Client) List(ctx context.Context, application string, f Filter) iter.Seq2[*Alarm, error] {
 	return func(yield func(*Alarm, error) bool) {
 		left := f.Limit

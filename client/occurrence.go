@@ -75,8 +75,8 @@ func (o *Occurrences) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Occurrences returns the next occurrences of a repeating alarm, at most count, from 1 to 1000; 0 means 10. An alarm that rings once is an error
-// with CodeRingsOnce.
+// Occurrences returns the next occurrences of a repeating alarm, at most count, from 1 to 1000; 0 means 10. An alarm
+// that rings once is an error with CodeRingsOnce.
 func (c *Client) Occurrences(ctx context.Context, application, businessID string, count int) (*Occurrences, error) {
 	q := newQuery()
 	q.number("count", count)

@@ -17,7 +17,8 @@ func ringPath(application, messageID string) string {
 	return applicationPath(application) + "/rings/" + escape(messageID)
 }
 
-// escape percent-encodes an id as one path segment. It encodes "." and ".." too, because programs on the way resolve them.
+// escape percent-encodes an id as one path segment. It encodes "." and ".." too, because programs on the way resolve
+// them.
 func escape(id string) string {
 	if strings.Trim(id, ".") == "" {
 		return strings.ReplaceAll(id, ".", "%2E")

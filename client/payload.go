@@ -26,13 +26,15 @@ type Payload struct {
 	err  error // fault of the value that JSON was given; the call that sends the payload returns it
 }
 
-// JSON returns v as JSON, encoded by encoding/json. If it cannot be encoded, the call with this payload returns the error.
+// JSON returns v as JSON, encoded by encoding/json. If it cannot be encoded, the call with this payload returns the
+// error.
 func JSON(v any) Payload {
 	b, err := json.Marshal(v)
 	return Payload{kind: JSONPayload, data: b, err: err}
 }
 
-// RawJSON returns a payload of JSON that is stored and delivered byte for byte. The caller must not change b afterwards.
+// RawJSON returns a payload of JSON that is stored and delivered byte for byte. The caller must not change b
+// afterwards.
 func RawJSON(b []byte) Payload { return Payload{kind: JSONPayload, data: b} }
 
 // Text returns a payload of text.
@@ -71,7 +73,8 @@ func (p Payload) check() *Error {
 	return nil
 }
 
-// appendMember appends the payload as a member of a JSON object, with a comma before it. It appends nothing for an empty payload.
+// appendMember appends the payload as a member of a JSON object, with a comma before it. It appends nothing for an
+// empty payload.
 func (p Payload) appendMember(b []byte) []byte {
 	switch p.kind {
 	case JSONPayload:

@@ -133,7 +133,8 @@ func TestUnreachableServerChangesNothing(t *testing.T) {
 	}
 }
 
-// The first try gets no response until its time is over. The time of the second try is not limited, because a busy machine may need longer.
+// The first try gets no response until its time is over. The time of the second try is not limited, because a busy
+// machine may need longer.
 func TestSlowTryIsRepeated(t *testing.T) {
 	t.Parallel()
 	tries := 0

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// Reserve waits for rings of an application whose target is pull, and returns up to count of them (1 to 64). It returns none if no alarm was due
-// within wait (100 ms to 1 min; 0: 20 s). Answer each ring before its AckTimeout has passed: Ack finishes it.
+// Reserve waits for rings of an application whose target is pull, and returns up to count of them (1 to 64). It returns
+// none if no alarm was due within wait (100 ms to 1 min; 0: 20 s). Answer each ring before its AckTimeout has passed:
+// Ack finishes it.
 //
-// A reserve whose request may have reached the service is not repeated: the repeat would reserve further rings. Its error has Unconfirmed set. Rings of a
-// response that the service could not write ring again under the same message id. Rings of a lost response ring again after their AckTimeout.
+// A reserve whose request may have reached the service is not repeated: the repeat would reserve further rings. Its
+// error has Unconfirmed set. Rings of a response that the service could not write ring again under the same message id.
+// Rings of a lost response ring again after their AckTimeout.
 func (c *Client) Reserve(ctx context.Context, application string, count int, wait time.Duration) ([]Ring, error) {
 	var body struct {
 		Count int       `json:"count"`

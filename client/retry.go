@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retry is the policy for rings that fail: the longest wait is Initial * Factor^(tries-1), at most Cap. Each wait is random, from half of
-// the longest wait to the whole. In a Set, a field that is 0 has its default.
+// Retry is the policy for rings that fail: the longest wait is Initial * Factor^(tries-1), at most Cap. Each wait is
+// random, from half of the longest wait to the whole. In a Set, a field that is 0 has its default.
 type Retry struct {
 	Initial time.Duration // default 1 s
 	Factor  float64       // default 2; 1: all waits are the same

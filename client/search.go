@@ -15,8 +15,8 @@ type SearchResult struct {
 	More   bool     `json:"more"` // further alarms were found
 }
 
-// Search finds the alarm of a ring by its message id, and the alarms of all applications whose business id is the text. With an application it
-// finds only alarms of that application, and also those whose business id begins with the text.
+// Search finds the alarm of a ring by its message id, and the alarms of all applications whose business id is the text.
+// With an application it finds only alarms of that application, and also those whose business id begins with the text.
 func (c *Client) Search(ctx context.Context, s SearchQuery) (*SearchResult, error) {
 	q := newQuery()
 	q.Set("q", s.Text)

@@ -20,7 +20,8 @@ var (
 	errStreamEnded = errors.New("the service ended the stream")
 )
 
-// ErrNotResumed is the fault of a stream that goes on, but without the rings that were on their way when the former connection ended.
+// ErrNotResumed is the fault of a stream that goes on, but without the rings that were on their way when the former
+// connection ended.
 var ErrNotResumed = errors.New("this node of the service cannot resume the stream: rings without ack_timeout that were on their way may be lost")
 
 // subscription is a stream of rings that connects again after each end.

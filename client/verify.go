@@ -38,8 +38,8 @@ type Verifier struct {
 // DefaultTolerance is the tolerance of a new Verifier.
 const DefaultTolerance = 5 * time.Minute
 
-// NewVerifier returns a verifier of webhooks that were signed with any of the secrets. Give it the old and the new secret while a secret is
-// changed. A secret is as `clockd application` prints it: whsec_ and base64.
+// NewVerifier returns a verifier of webhooks that were signed with any of the secrets. Give it the old and the new
+// secret while a secret is changed. A secret is as `clockd application` prints it: whsec_ and base64.
 func NewVerifier(secrets ...string) (*Verifier, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("a verifier needs at least one secret")
@@ -71,12 +71,14 @@ func (v *Verifier) WithTolerance(d time.Duration) *Verifier {
 	return &Verifier{keys: v.keys, tolerance: d}
 }
 
-// Verify returns nil if the request with these headers and this body was signed with one of the secrets, within the tolerance. body must be
-// the bytes as they came. The error is ErrWebhookHeaders, ErrWebhookTime or ErrWebhookSignature; respond to each with 401.
+// Verify returns nil if the request with these headers and this body was signed with one of the secrets, within the
+// tolerance. body must be the bytes as they came. The error is ErrWebhookHeaders, ErrWebhookTime or
+// ErrWebhookSignature; respond to each with 401.
 //
-// The signature covers webhook-id, webhook-timestamp and the body. It does not cover the other headers: take what the work depends on from
-// the message id or the body. The body of an envelope has all of the ring (`--webhook body=envelope`); unmarshal it into a Ring. A valid
-// request may come again with the same webhook-id: handle each id once.
+// The signature covers webhook-id, webhook-timestamp and the body. It does not cover the other headers: take what the
+// work depends on from the message id or the body. The body of an envelope has all of the ring (`--webhook
+// body=envelope`); unmarshal it into a Ring. A valid request may come again with the same webhook-id: handle each id
+// once.
 func (v *Verifier) Verify(header http.Header, body []byte) error {
 	id, timestamp, signatures := header.Get(headerWebhookID), header.Get(headerWebhookTimestamp), header.Get(headerWebhookSignature)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)

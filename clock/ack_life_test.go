@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ackModel knows which ring of a life may be answered. It derives that from the life's events, not from the alarm's row.
+// ackModel knows which ring of a life may be answered. It derives that from the life's events, not from the alarm's
+// row.
 type ackModel struct {
 	open   RingID          // ring whose answer is accepted; zero: none
 	before RingID          // open before the claim in flight; it is open again if the claim's transaction is lost

@@ -52,8 +52,8 @@ func (a *Alarm) NextRingAt() Instant {
 	return a.Repetition().RingAt(a.Progress.Current)
 }
 
-// Occurrences returns the occurrences of a repeating alarm from the current one on, at most count. It returns none of an alarm that rings once
-// or is over.
+// Occurrences returns the occurrences of a repeating alarm from the current one on, at most count. It returns none of
+// an alarm that rings once or is over.
 func (a *Alarm) Occurrences(count int) []repeat.Occurrence {
 	if !a.Progress.Repeats() || a.State.Over() {
 		return nil

@@ -47,8 +47,8 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// Validate returns an ErrInvalid that names the first offending field, or nil. It checks the application unless that is empty. It
-// does not check the business id: the ring determines it.
+// Validate returns an ErrInvalid that names the first offending field, or nil. It checks the application unless that is
+// empty. It does not check the business id: the ring determines it.
 func (a *Answer) Validate() error {
 	if a.Key.Application != "" {
 		if err := ValidateApplication(a.Key.Application); err != nil {

@@ -1,8 +1,8 @@
 package clock
 
-// turnBytes is the credit, in bytes of cost(), that an application gains at each turn (deficit round robin). An op with a higher
-// cost waits until its application has gained enough credit. With the default WriterConfig.GroupBytes the largest payload,
-// GroupBytes/2, needs 32 turns.
+// turnBytes is the credit, in bytes of cost(), that an application gains at each turn (deficit round robin). An op with
+// a higher cost waits until its application has gained enough credit. With the default WriterConfig.GroupBytes the
+// largest payload, GroupBytes/2, needs 32 turns.
 const turnBytes = 64 << 10
 
 // leastCost is the least cost of an op, in bytes. A cancel has no payload, but it also writes a row.
@@ -11,7 +11,8 @@ const leastCost = 2 << 10
 // cost is the credit that the op uses up, in bytes.
 func (p *Pending) cost() int { return max(p.size, leastCost) }
 
-// appQueue is the ops of one application in the queue of the Writer. An op is in ready, in blocked, or in a transaction.
+// appQueue is the ops of one application in the queue of the Writer. An op is in ready, in blocked, or in a
+// transaction.
 type appQueue struct {
 	name        string
 	ready       opList // ops that are first on their keys; a group may take them
@@ -24,7 +25,8 @@ type appQueue struct {
 	heapIndex   int    // index in Writer.appsBySize
 }
 
-// newest returns the op that arrived last, nil if none is queued. No op is behind it on its key, because that op would be newer.
+// newest returns the op that arrived last, nil if none is queued. No op is behind it on its key, because that op would
+// be newer.
 func (a *appQueue) newest() *Pending {
 	r, b := a.ready.last, a.blocked.last
 	if r == nil || b != nil && b.arrival > r.arrival {

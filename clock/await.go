@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Await waits for the decision, at most until the deadline of ctx, and at most RequestTimeout. Then it withdraws the op. It goes on waiting
-// when ctx is cancelled, because a client that has closed its sending half still reads.
+// Await waits for the decision, at most until the deadline of ctx, and at most RequestTimeout. Then it withdraws the
+// op. It goes on waiting when ctx is cancelled, because a client that has closed its sending half still reads.
 func (p *Pending) Await(ctx context.Context) (*Decision, error) {
 	if p.decided() {
 		return p.Known()
@@ -37,8 +37,8 @@ func untilDeadline(ctx context.Context) time.Duration {
 	return RequestTimeout
 }
 
-// AwaitAll waits until all ops are decided, as long as Await waits. Then it withdraws the ops, the last one first, so that none is written
-// after an earlier one on its key was withdrawn. It passes over nil.
+// AwaitAll waits until all ops are decided, as long as Await waits. Then it withdraws the ops, the last one first, so
+// that none is written after an earlier one on its key was withdrawn. It passes over nil.
 func AwaitAll(ctx context.Context, all []*Pending) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), untilDeadline(ctx))
 	defer cancel()
@@ -62,8 +62,8 @@ func AwaitAll(ctx context.Context, all []*Pending) {
 // overloadPatience is the time that SubmitPatiently waits for a place in the queue of writes.
 const overloadPatience = 5 * time.Second
 
-// SubmitPatiently submits an op. While the op is refused at once with a code in codes, it submits the op again, until overloadPatience or
-// ctx ends.
+// SubmitPatiently submits an op. While the op is refused at once with a code in codes, it submits the op again, until
+// overloadPatience or ctx ends.
 func SubmitPatiently(ctx context.Context, submit func() *Pending, codes ...string) *Pending {
 	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
 	begun := time.Now()

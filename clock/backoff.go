@@ -11,8 +11,9 @@ type Backoff struct {
 	Last  time.Duration // longest wait of all
 }
 
-// Wait returns a wait after a failure. failures counts the failures in a row before it. The longest wait doubles with each of them, up to
-// Last. The wait is drawn from half of that to the whole, so that tasks which failed together do not return together.
+// Wait returns a wait after a failure. failures counts the failures in a row before it. The longest wait doubles with
+// each of them, up to Last. The wait is drawn from half of that to the whole, so that tasks which failed together do
+// not return together.
 func (b Backoff) Wait(failures int) time.Duration {
 	longest := min(b.Last, b.First<<min(failures, 20))
 	return longest/2 + rand.N(longest/2+1)

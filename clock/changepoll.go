@@ -14,7 +14,8 @@ const (
 	changePoll = time.Second
 	// changeJitter is the longest random part, so that the nodes do not poll together.
 	changeJitter = 200 * time.Millisecond
-	// changeReread is the time after which everything is read although the counter is the same: a person may have changed rows without it.
+	// changeReread is the time after which everything is read although the counter is the same: a person may have
+	// changed rows without it.
 	changeReread = time.Minute
 	// changeReadLimit bounds one poll.
 	changeReadLimit = 3 * time.Second
@@ -29,8 +30,8 @@ type ChangePollDeps struct {
 	Log   *slog.Logger
 }
 
-// ChangePoll keeps a copy of a part of the database current. It polls the part's counter of changes every second, and reads the part when the
-// counter has changed.
+// ChangePoll keeps a copy of a part of the database current. It polls the part's counter of changes every second, and
+// reads the part when the counter has changed.
 type ChangePoll struct {
 	deps    ChangePollDeps
 	refresh chan struct{} // capacity 1: the next poll is due at once
@@ -61,7 +62,8 @@ func (p *ChangePoll) Age() time.Duration {
 	return time.Since(p.polled)
 }
 
-// Changes returns the counter of changes as of the last read, and the number of polls that failed. Safe for concurrent use.
+// Changes returns the counter of changes as of the last read, and the number of polls that failed. Safe for concurrent
+// use.
 func (p *ChangePoll) Changes() (changes, failedPolls int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/clock/repeat"
 )
 
-// PayloadKind is the form in which a set gave the payload. Responses and streams show the payload in the same form. The numbers
-// are stored.
+// PayloadKind is the form in which a set gave the payload. Responses and streams show the payload in the same form. The
+// numbers are stored.
 type PayloadKind int8
 
 // The kinds of payload.
@@ -17,7 +17,8 @@ const (
 	JSON      PayloadKind = 1 // any JSON value, kept byte for byte
 	Text      PayloadKind = 2
 	Binary    PayloadKind = 3 // base64 in JSON
-	// MessagePayload is a packed Message. Messages that RabbitMQ delivers for a later time have it; no set over HTTP can give one.
+	// MessagePayload is a packed Message. Messages that RabbitMQ delivers for a later time have it; no set over HTTP
+	// can give one.
 	MessagePayload PayloadKind = 4
 )
 
@@ -46,15 +47,16 @@ type Content struct {
 	Priority     int           // 0 to 9; among alarms due at the same time the higher priority rings first
 	Delivery     DeliveryMode
 	Target       TargetKind // where the rings go; NoTarget: to the target of the application
-	// Repeat is the rule of an alarm that rings again, nil for an alarm that rings once. With a rule, RingAt is the first occurrence's ring,
-	// and LatestRingAt is NoInstant, because each occurrence has a latest time of its own.
+	// Repeat is the rule of an alarm that rings again, nil for an alarm that rings once. With a rule, RingAt is the
+	// first occurrence's ring, and LatestRingAt is NoInstant, because each occurrence has a latest time of its own.
 	Repeat *repeat.Rule
-	// Local is the local time of an alarm that rings once, nil for an alarm whose set gave an instant. With a local time, RingAt is its
-	// instant by the time-zone data of the node that computed it.
+	// Local is the local time of an alarm that rings once, nil for an alarm whose set gave an instant. With a local
+	// time, RingAt is its instant by the time-zone data of the node that computed it.
 	Local *repeat.LocalTime
 }
 
-// Schedule returns the text of the rule or the local time for the database column repeat_rule, empty if the content has neither.
+// Schedule returns the text of the rule or the local time for the database column repeat_rule, empty if the content has
+// neither.
 func (c *Content) Schedule() string {
 	switch {
 	case c.Repeat != nil:

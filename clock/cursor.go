@@ -19,9 +19,9 @@ type ListPosition struct {
 // IsZero reports whether the position is before all alarms. As the end of a list it means that no alarms follow.
 func (p ListPosition) IsZero() bool { return p == ListPosition{} }
 
-// A cursor is the base64url form of a version (1 byte), a CRC-32 (4 bytes) and a position. Version 1 has a business id. Version 2 has a place in
-// the due index: due time (8 bytes), rank (2 bytes), id (8 bytes). The CRC-32 covers the application, a zero byte and the position. It detects cut
-// cursors and cursors of other applications.
+// A cursor is the base64url form of a version (1 byte), a CRC-32 (4 bytes) and a position. Version 1 has a business id.
+// Version 2 has a place in the due index: due time (8 bytes), rank (2 bytes), id (8 bytes). The CRC-32 covers the
+// application, a zero byte and the position. It detects cut cursors and cursors of other applications.
 const (
 	cursorVersion    = 1
 	dueCursorVersion = 2

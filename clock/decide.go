@@ -8,8 +8,8 @@ import (
 // lockRetryAfter is longer than a ring's transaction usually takes.
 const lockRetryAfter = time.Second
 
-// Decide judges an op against the row of its key, nil if there is none. It defines the whole effect of every op, for every engine.
-// now is the database's time. A set must have its delay resolved, and an answer must have its key.
+// Decide judges an op against the row of its key, nil if there is none. It defines the whole effect of every op, for
+// every engine. now is the database's time. A set must have its delay resolved, and an answer must have its key.
 func (o Op) Decide(row *Alarm, now Instant) Decision {
 	switch {
 	case o.Set != nil:
@@ -65,7 +65,8 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	}
 }
 
-// decideCondition judges a set's condition against an existing row. done is false if the condition does not decide the set.
+// decideCondition judges a set's condition against an existing row. done is false if the condition does not decide the
+// set.
 func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 	switch set.If.Kind {
 	case Absent:
@@ -93,8 +94,9 @@ func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 	return Decision{}, false
 }
 
-// armed returns the row after the set; row is the row before it, nil if there is none. An alarm that is set for the past is due now.
-// next_try_time never lies before the write, so a read of the last seconds of the due index finds every recent write.
+// armed returns the row after the set; row is the row before it, nil if there is none. An alarm that is set for the
+// past is due now. next_try_time never lies before the write, so a read of the last seconds of the due index finds
+// every recent write.
 func armed(row *Alarm, set *Set, now Instant) Alarm {
 	a := Alarm{
 		Key: set.Key, Generation: 1, Content: set.Content, Traceparent: set.Traceparent, AnsweredAt: NoInstant, CreateTime: now,
@@ -141,8 +143,8 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	return Decision{Verdict: Disarm, Alarm: a}
 }
 
-// LockTimeoutError returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim, for as long as the
-// op may wait. row is the row as far as it could be read.
+// LockTimeoutError returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim,
+// for as long as the op may wait. row is the row as far as it could be read.
 func (o Op) LockTimeoutError(row *Alarm) error {
 	detail := "the alarm is being rung now, and the outcome is not known in time; repeat the request" // a held claim, or another write, has locked the row
 	switch {
@@ -178,8 +180,8 @@ func refuseOver(row *Alarm) Decision {
 	}
 }
 
-// decideInFlight judges a cancel or a pause of an unfinished alarm whose ring may have arrived: it waits for the outcome, or is refused. done
-// is false if no ring may have arrived.
+// decideInFlight judges a cancel or a pause of an unfinished alarm whose ring may have arrived: it waits for the
+// outcome, or is refused. done is false if no ring may have arrived.
 func decideInFlight(row *Alarm) (d Decision, done bool) {
 	switch {
 	case row.Claimed():

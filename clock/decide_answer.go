@@ -5,9 +5,9 @@ import "fmt"
 // maxBy bounds answered_by, in bytes.
 const maxBy = 128
 
-// decideAnswer judges an answer to a ring. It accepts an answer to the latest ring while that ring waits for its acknowledgement,
-// also after ack_timeout, as long as no claim has taken the alarm again. It also accepts an answer to the ring in doubt of a
-// scheduled alarm with ack_timeout, because the answer proves that the ring arrived.
+// decideAnswer judges an answer to a ring. It accepts an answer to the latest ring while that ring waits for its
+// acknowledgement, also after ack_timeout, as long as no claim has taken the alarm again. It also accepts an answer to
+// the ring in doubt of a scheduled alarm with ack_timeout, because the answer proves that the ring arrived.
 func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 	if row == nil || row.ID != answer.Ring.AlarmID || answer.Key.Application != row.Application {
 		return refuseUnknownRing(row, answer.Ring)

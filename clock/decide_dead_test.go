@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// deadTable has the verdicts on a kick and a discard: without a condition, with the alarm's generation, with another generation.
-// M done, K keep, n 409 not_dead, X 412, N 404.
+// deadTable has the verdicts on a kick and a discard: without a condition, with the alarm's generation, with another
+// generation. M done, K keep, n 409 not_dead, X 412, N 404.
 var deadTable = []struct{ row, kick, discard string }{
 	{"none", "N N N", "N N N"},
 	{"scheduled", "n n X", "n n X"},

@@ -1,11 +1,11 @@
 package clock
 
-// decidePause judges a pause. A scheduled alarm becomes paused, without a next_try_time: no claim takes it, and no time ends it. The counts of
-// its tries and rings, and its last_error, stay.
+// decidePause judges a pause. A scheduled alarm becomes paused, without a next_try_time: no claim takes it, and no time
+// ends it. The counts of its tries and rings, and its last_error, stay.
 //
-// A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while it waits for its
-// acknowledgement. A row has one state, so a paused alarm cannot also wait for an acknowledgement. A released alarm is scheduled and can be
-// paused.
+// A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while it waits for
+// its acknowledgement. A row has one state, so a paused alarm cannot also wait for an acknowledgement. A released alarm
+// is scheduled and can be paused.
 func decidePause(row *Alarm, pause *Pause, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, pause.Key, pause.If); {
 	case refused:
@@ -21,10 +21,11 @@ func decidePause(row *Alarm, pause *Pause, now Instant) Decision {
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
-// decideResume judges a resume. A paused alarm is scheduled at its ring_at, or at once if that has passed. It is due at once too if it waited
-// for a further try or for the end of a release's delay, because a paused alarm keeps no other time than ring_at. Its retries
-// count on. The ring_at of a repeating alarm is the time of its current occurrence. Occurrences that came due during the pause are missed. If its
-// latest_ring_at has passed, the next claim ends it as expired. An alarm that is not paused, and not over, is kept as it is.
+// decideResume judges a resume. A paused alarm is scheduled at its ring_at, or at once if that has passed. It is due at
+// once too if it waited for a further try or for the end of a release's delay, because a paused alarm keeps no other
+// time than ring_at. Its retries count on. The ring_at of a repeating alarm is the time of its current occurrence.
+// Occurrences that came due during the pause are missed. If its latest_ring_at has passed, the next claim ends it as
+// expired. An alarm that is not paused, and not over, is kept as it is.
 func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, resume.Key, resume.If); {
 	case refused:

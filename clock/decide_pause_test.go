@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// pauseTable has the verdicts on a pause and a resume: without a condition, with the alarm's generation, with another generation.
-// M done, K keep, W wait, r e d c 409 already rung, expired, dead, cancelled, D 409 ring_in_doubt, X 412, N 404.
+// pauseTable has the verdicts on a pause and a resume: without a condition, with the alarm's generation, with another
+// generation. M done, K keep, W wait, r e d c 409 already rung, expired, dead, cancelled, D 409 ring_in_doubt, X 412, N
+// 404.
 var pauseTable = []struct{ row, pause, resume string }{
 	{"none", "N N N", "N N N"},
 	{"scheduled", "M M X", "K K X"},

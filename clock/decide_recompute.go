@@ -2,10 +2,12 @@ package clock
 
 import "github.com/clockd/clockd/clock/repeat"
 
-// decideRecompute judges a recomputation. It moves the next ring of an alarm whose time zone has other rules now. The generation, the content
-// and the counts stay. A ring that has begun keeps its time, and so does an alarm that was kicked, released or resumed late: its time has come.
+// decideRecompute judges a recomputation. It moves the next ring of an alarm whose time zone has other rules now. The
+// generation, the content and the counts stay. A ring that has begun keeps its time, and so does an alarm that was
+// kicked, released or resumed late: its time has come.
 //
-// A ring in flight or in doubt of a repeating alarm knows the next occurrence. So its alarm waits for the outcome, or is refused.
+// A ring in flight or in doubt of a repeating alarm knows the next occurrence. So its alarm waits for the outcome, or
+// is refused.
 func decideRecompute(row *Alarm, recompute *Recompute, now Instant) Decision {
 	switch {
 	case row == nil:
@@ -44,8 +46,8 @@ func (a *Alarm) recomputeLocal() {
 	}
 }
 
-// recompute moves the current occurrence of a repeating alarm, if it has not begun, and the next one. Occurrences that were decided to ring keep
-// their times.
+// recompute moves the current occurrence of a repeating alarm, if it has not begun, and the next one. Occurrences that
+// were decided to ring keep their times.
 func (r Repetition) recompute(row *RingRow, now Instant) {
 	p := &row.Progress
 	after := int64(max(now, row.UpdateTime)) // an occurrence until the last write is over

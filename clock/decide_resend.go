@@ -1,10 +1,11 @@
 package clock
 
-// decideResend judges a resend. It takes back the confirmation of the alarm's latest ring: the ring is in doubt from then on, and due at
-// once. So it rings again under the same message id, and no set or cancel changes the alarm until that is confirmed. An answer still counts.
+// decideResend judges a resend. It takes back the confirmation of the alarm's latest ring: the ring is in doubt from
+// then on, and due at once. So it rings again under the same message id, and no set or cancel changes the alarm until
+// that is confirmed. An answer still counts.
 //
-// It leaves a ring that was answered, that rings at most once, that was delivered again since, or that would be late. A ring that is in doubt
-// already is due at once.
+// It leaves a ring that was answered, that rings at most once, that was delivered again since, or that would be late. A
+// ring that is in doubt already is due at once.
 func decideResend(row *Alarm, r *Resend, now Instant) Decision {
 	if row == nil || row.ID != r.Ring.AlarmID || r.Key.Application != row.Application {
 		return refuseUnknownRing(row, r.Ring)
@@ -44,7 +45,8 @@ func dueAtOnce(row *Alarm, now Instant) Decision {
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
-// takeBack makes the row's confirmed ring a ring in doubt. The time of the ring before is not known, so rung_at is empty.
+// takeBack makes the row's confirmed ring a ring in doubt. The time of the ring before is not known, so rung_at is
+// empty.
 func takeBack(row *Alarm, r *Resend, now Instant) Decision {
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.RingNo, alarm.InDoubt = Scheduled, now, row.RingNo-1, true

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// resendTable has the verdict on a resend, by row, and by whether the alarm has an ack_timeout. M sent again, K due already, W wait,
-// s 409 stale_ring, u 404 unknown_ring. The claim id of the resend is the row's.
+// resendTable has the verdict on a resend, by row, and by whether the alarm has an ack_timeout. M sent again, K due
+// already, W wait, s 409 stale_ring, u 404 unknown_ring. The claim id of the resend is the row's.
 var resendTable = []struct{ row, latest, next, latestAck, nextAck string }{
 	{"none", "u", "u", "u", "u"},
 	{"scheduled", "s", "s", "s", "s"},

@@ -2,8 +2,9 @@ package clock
 
 import "fmt"
 
-// decideShift judges a shift. It has the effect of a set with another ring_at: the alarm has the next generation, and its tries count anew. A
-// latest_ring_at moves along. A local time becomes an instant. A repeating alarm follows its rule, so its time cannot be shifted.
+// decideShift judges a shift. It has the effect of a set with another ring_at: the alarm has the next generation, and
+// its tries count anew. A latest_ring_at moves along. A local time becomes an instant. A repeating alarm follows its
+// rule, so its time cannot be shifted.
 func decideShift(row *Alarm, shift *Shift, now Instant) Decision {
 	switch {
 	case row == nil:

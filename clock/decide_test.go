@@ -305,8 +305,8 @@ func TestVerdictsHaveDistinctNames(t *testing.T) {
 	}
 }
 
-// TestNextTryIsNeverBeforeTheWrite: no write stores a next_try_time before its own time, so a read of the last seconds of the due
-// index finds every recent write. ring_at stays as it was given.
+// TestNextTryIsNeverBeforeTheWrite: no write stores a next_try_time before its own time, so a read of the last seconds
+// of the due index finds every recent write. ring_at stays as it was given.
 func TestNextTryIsNeverBeforeTheWrite(t *testing.T) {
 	past := Content{RingAt: tableNow - 3_600_000, LatestRingAt: tableNow - 1_800_000, MaxRings: 1}
 	key := Key{"shop", "4711"}

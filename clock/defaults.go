@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Defaults are what a person decides about the sets of one application: the options of a set that names none (Set.Omitted), and the targets
-// that its alarms may name. The zero value decides nothing. A stored alarm keeps the options that it was set with.
+// Defaults are what a person decides about the sets of one application: the options of a set that names none
+// (Set.Omitted), and the targets that its alarms may name. The zero value decides nothing. A stored alarm keeps the
+// options that it was set with.
 type Defaults struct {
 	Target TargetKind // where the application's rings go; NoTarget: the node's default
-	// Allowed are the targets that alarms of the application may name, beside Target. Alarms that name a target without being allowed to any
-	// more ring as if they named none.
+	// Allowed are the targets that alarms of the application may name, beside Target. Alarms that name a target without
+	// being allowed to any more ring as if they named none.
 	Allowed    []TargetKind
 	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
 	AckTimeout *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement

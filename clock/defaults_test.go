@@ -41,7 +41,8 @@ func TestDefaultsFillOmittedOptionsOnly(t *testing.T) {
 	}
 }
 
-// A repeated set must not ring twice because the defaults have changed meanwhile. A waiting alarm gets the new defaults.
+// A repeated set must not ring twice because the defaults have changed meanwhile. A waiting alarm gets the new
+// defaults.
 func TestRepeatedSetAfterAChangeOfDefaults(t *testing.T) {
 	before, after := &Defaults{}, &Defaults{AckTimeout: new(time.Minute), MaxRings: new(2)}
 	row := Op{Set: defaultedSet(before)}.Decide(nil, 1000).Alarm

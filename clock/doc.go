@@ -1,6 +1,6 @@
-// Package clock is the domain of clockd. It has the alarm, the effect of each set, cancel and answer on an alarm, the rules for
-// trying a failed ring again, and the Service that applications talk to. It imports no other package of this project. Stores,
-// targets and the HTTP interface import it.
+// Package clock is the domain of clockd. It has the alarm, the effect of each set, cancel and answer on an alarm, the
+// rules for trying a failed ring again, and the Service that applications talk to. It imports no other package of this
+// project. Stores, targets and the HTTP interface import it.
 //
 // # The life of an alarm
 //
@@ -18,9 +18,9 @@
 //	 dead, expired   │                                  ▼
 //	 rung, expired, dead, cancelled                    dead
 //
-// A ringing alarm without an acknowledgement is claimed again at next_try_time, as the next ring. That ring has the outcomes of any
-// other ring. So a ringing alarm becomes scheduled when its next ring is returned, nacked, refused or in doubt. It stays ringing when
-// the ring was not sent.
+// A ringing alarm without an acknowledgement is claimed again at next_try_time, as the next ring. That ring has the
+// outcomes of any other ring. So a ringing alarm becomes scheduled when its next ring is returned, nacked, refused or
+// in doubt. It stays ringing when the ring was not sent.
 //
 // The other arrows:
 //
@@ -43,18 +43,19 @@
 // In flight is not a stored state while a held claim keeps its transaction open. A two-phase claim (SQLite) commits the
 // row as ringing, with rung_at empty and next_try_time at the claim's end.
 //
-// An answer names a ring by its message id. Two rings can be answered. The first is the latest ring while it waits for its
-// acknowledgement: also after ack_timeout, as long as no claim has taken the alarm again. The second is the ring in doubt of a
-// scheduled alarm that wants an acknowledgement: its answer proves that it arrived. An answer to a ring in flight waits for that
-// ring's outcome. Every other answer is refused, as stale_ring with the alarm or as unknown_ring.
+// An answer names a ring by its message id. Two rings can be answered. The first is the latest ring while it waits for
+// its acknowledgement: also after ack_timeout, as long as no claim has taken the alarm again. The second is the ring in
+// doubt of a scheduled alarm that wants an acknowledgement: its answer proves that it arrived. An answer to a ring in
+// flight waits for that ring's outcome. Every other answer is refused, as stale_ring with the alarm or as unknown_ring.
 //
-// With delivery at_most_once no ring is published twice. The claim commits the alarm as rung and in doubt. Only a ring that
-// certainly did not arrive (unsent, untaken, returned) makes the alarm scheduled again. After a nack, a refusal, an unknown
-// outcome or the end of the process the alarm stays rung, with in_doubt set.
+// With delivery at_most_once no ring is published twice. The claim commits the alarm as rung and in doubt. Only a ring
+// that certainly did not arrive (unsent, untaken, returned) makes the alarm scheduled again. After a nack, a refusal,
+// an unknown outcome or the end of the process the alarm stays rung, with in_doubt set.
 //
 // # Layers
 //
-// A file refers only to files of its own layer and of lower layers. The highest layer comes first. layers_test.go checks the table.
+// A file refers only to files of its own layer and of lower layers. The highest layer comes first. layers_test.go
+// checks the table.
 //
 //	service     all calls of applications: validate, submit, read
 //	            service.go service_answer.go service_resend.go service_dead.go search.go
@@ -75,26 +76,27 @@
 // # Invariants
 //
 //  1. A generation only grows: by one with every change that a set makes. Nothing else changes it.
-//  2. A set that repeats the stored content changes nothing, unless the alarm is cancelled. A rung alarm rings again only after
-//     a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a set. A resend sends a copy of
-//     the last ring.
-//  3. Op.Decide and FateOf are pure functions: the effects of a request and of a ring's outcome on the row. They are the same for every
-//     engine, and are tested without an engine.
-//  4. ring_no counts the confirmed rings of the generation. A resend takes the confirmation of the last one back. A message carries
-//     ring_no+1, so all copies of one ring have the same message id.
-//  5. No instant comes from this process's clock. now is a parameter, taken from the Timebase: a lower bound of the database's
-//     clock while both clocks keep time. A delay counts from an upper bound, so it is never shortened. A claim compares its rows with the
-//     database's clock itself. Expiry uses Floor, a bound that also holds while chrony slews the database's clock, this machine's clock or
-//     both by up to a twelfth.
-//  6. Requests on one key take effect one by one, in the order of their arrival at this node (Writer). A dropped request changes
-//     nothing. The request behind it takes effect as if the dropped request had not been made.
-//  7. At most one ack, release or bury finishes a ring, and at most one ack finishes a generation. A refused answer changes
-//     nothing. A release or a bury leaves an attempt, and so does an unacknowledged ring.
-//  8. Answers, resends, kicks, discards, pauses, resumes and recomputations change neither the payload nor the generation, so a later repeat of a set is judged as before.
-//     There is one exception: a kick removes a latest_ring_at that has passed.
-//     An op with an Actor that changes its row is recorded in the audit, in the same transaction (ActOn).
-//  9. A paused alarm has no next_try_time, so no claim, no expiry pass and no purge takes it. Only a resume, a set or a cancel changes it. No ring
-//     of it is in flight or in doubt.
+//  2. A set that repeats the stored content changes nothing, unless the alarm is cancelled. A rung alarm rings again
+//     only after a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a
+//     set. A resend sends a copy of the last ring.
+//  3. Op.Decide and FateOf are pure functions: the effects of a request and of a ring's outcome on the row. They are
+//     the same for every engine, and are tested without an engine.
+//  4. ring_no counts the confirmed rings of the generation. A resend takes the confirmation of the last one back. A
+//     message carries ring_no+1, so all copies of one ring have the same message id.
+//  5. No instant comes from this process's clock. now is a parameter, taken from the Timebase: a lower bound of the
+//     database's clock while both clocks keep time. A delay counts from an upper bound, so it is never shortened. A
+//     claim compares its rows with the database's clock itself. Expiry uses Floor, a bound that also holds while chrony
+//     slews the database's clock, this machine's clock or both by up to a twelfth.
+//  6. Requests on one key take effect one by one, in the order of their arrival at this node (Writer). A dropped
+//     request changes nothing. The request behind it takes effect as if the dropped request had not been made.
+//  7. At most one ack, release or bury finishes a ring, and at most one ack finishes a generation. A refused answer
+//     changes nothing. A release or a bury leaves an attempt, and so does an unacknowledged ring.
+//  8. Answers, resends, kicks, discards, pauses, resumes and recomputations change neither the payload nor the
+//     generation, so a later repeat of a set is judged as before. There is one exception: a kick removes a
+//     latest_ring_at that has passed. An op with an Actor that changes its row is recorded in the audit, in the same
+//     transaction (ActOn).
+//  9. A paused alarm has no next_try_time, so no claim, no expiry pass and no purge takes it. Only a resume, a set or a
+//     cancel changes it. No ring of it is in flight or in doubt.
 //
 // # Failures, effects, recovery
 //

@@ -23,7 +23,8 @@ var (
 // soakPrefix begins the names of the slow tests.
 const soakPrefix = "TestSoak"
 
-// TestDocumentsNameWhatExists demands that each file, test, linked page and linked heading that a document names is there.
+// TestDocumentsNameWhatExists demands that each file, test, linked page and linked heading that a document names is
+// there.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	root := moduleRoot(t)
 	tests := testNames(t, root)

@@ -93,7 +93,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind}
 }
 
-// Unavailable returns an ErrUnavailable around cause. Stores use it for a failure after which certainly nothing is written.
+// Unavailable returns an ErrUnavailable around cause. Stores use it for a failure after which certainly nothing is
+// written.
 func Unavailable(cause error) error {
 	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, Detail: "the database is not available", RetryAfter: time.Second, Cause: cause}
 }
@@ -140,8 +141,8 @@ var kindDetails = []struct {
 	{ErrLimited, CodeRateLimited, "too many requests; repeat later"},
 }
 
-// Described returns the kind and the details of err. An error of a kind without details gets the details of its kind. Nil: err is of no
-// kind, so it is unexpected.
+// Described returns the kind and the details of err. An error of a kind without details gets the details of its kind.
+// Nil: err is of no kind, so it is unexpected.
 func Described(err error) *Error {
 	for _, k := range kindDetails {
 		if !errors.Is(err, k.kind) {
@@ -157,7 +158,8 @@ func Described(err error) *Error {
 	return nil
 }
 
-// UnavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay unexpected.
+// UnavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay
+// unexpected.
 func UnavailableIfLate(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, ErrUnavailable) {
 		return Unavailable(err)

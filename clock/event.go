@@ -31,8 +31,9 @@ type Event struct {
 	By         string // who answered; may be empty
 }
 
-// Events returns what the row and its attempts tell about the alarm's life, in the order of time. No event is stored for it: a set, a ring and a cancel
-// write their row alone. So changes that a later change has overwritten are missing, such as a pause that has ended.
+// Events returns what the row and its attempts tell about the alarm's life, in the order of time. No event is stored
+// for it: a set, a ring and a cancel write their row alone. So changes that a later change has overwritten are missing,
+// such as a pause that has ended.
 func (a *Alarm) Events() []Event {
 	events := []Event{{At: a.CreateTime, Kind: EventCreated, Generation: 1}}
 	for i := range a.Attempts {

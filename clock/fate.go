@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Reasons of expired alarms, written to last_error. The statements that expire many rows at once take them as parameters.
+// Reasons of expired alarms, written to last_error. The statements that expire many rows at once take them as
+// parameters.
 const (
 	// ReasonExpired is the reason of an alarm that was never handed over and has no last_error.
 	ReasonExpired = "latest_ring_at passed before it could be rung"
@@ -23,22 +24,27 @@ type Fate struct {
 	RingRow
 }
 
-// FateOf returns the fate of a ring's alarm. now is the database's time after the try, or the claim's time for an alarm that ends
-// without a ring. FateOf is a pure function and the only definition of an outcome's effect. Statements that write an outcome
-// themselves write exactly this row; package storetest compares them. Released and Buried are answers: Op.Decide defines their effect.
+// FateOf returns the fate of a ring's alarm. now is the database's time after the try, or the claim's time for an alarm
+// that ends without a ring. FateOf is a pure function and the only definition of an outcome's effect. Statements that
+// write an outcome themselves write exactly this row; package storetest compares them. Released and Buried are answers:
+// Op.Decide defines their effect.
 //
 //   - A confirmed ring gets ConfirmedRow. If its confirm is also its acknowledgement (Acknowledged), its alarm is rung.
-//   - A ring in doubt, or a ring that was not sent, is due again at once. A ring in doubt that counts (Counted) has failed.
+//   - A ring in doubt, or a ring that was not sent, is due again at once. A ring in doubt that counts (Counted) has
+//     failed.
 //   - A ring in doubt remembers its target, where it is repeated.
-//   - An awaited ring is in doubt too, but due again only after AwaitTimeout. With AtMostOnce its row stays as the claim wrote it.
-//   - Any other try has failed. It is tried again after a wait, up to the retry limit. The wait is the retry policy's, or RetryAfter (at
-//     most maxRetryWait) if that is longer. The next try never lies beyond LatestRingAt. Once LatestRingAt has passed, the next try is now,
-//     and the next claim ends the alarm as expired.
+//   - An awaited ring is in doubt too, but due again only after AwaitTimeout. With AtMostOnce its row stays as the
+//     claim wrote it.
+//   - Any other try has failed. It is tried again after a wait, up to the retry limit. The wait is the retry policy's,
+//     or RetryAfter (at most maxRetryWait) if that is longer. The next try never lies beyond LatestRingAt. Once
+//     LatestRingAt has passed, the next try is now, and the next claim ends the alarm as expired.
 //   - After a final failure (Final) there is no next try: the alarm is dead.
-//   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt. A final failure ends it as dead.
-//   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer it.
-//   - An occurrence of a repeating alarm has the fate of an alarm that rings once. When it is over, the row moves to the next occurrence
-//     (Repetition.endOccurrence); the alarm is over after the last one.
+//   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt. A final failure
+//     ends it as dead.
+//   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer
+//     it.
+//   - An occurrence of a repeating alarm has the fate of an alarm that rings once. When it is over, the row moves to
+//     the next occurrence (Repetition.endOccurrence); the alarm is over after the last one.
 func FateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 	fate := fateOfOccurrence(ring, outcome, now)
 	if !ring.Before.Progress.Repeats() {
@@ -107,8 +113,9 @@ func fateOfOccurrence(ring *Ring, outcome Outcome, now Instant) Fate {
 	return fate
 }
 
-// LateFateOf returns the fate of a ring whose fate was Awaited before. It is the fate that the ring would have had in time, but its
-// UpdateTime is now, because the row has changed meanwhile, and the time to acknowledge a confirmed ring begins now.
+// LateFateOf returns the fate of a ring whose fate was Awaited before. It is the fate that the ring would have had in
+// time, but its UpdateTime is now, because the row has changed meanwhile, and the time to acknowledge a confirmed ring
+// begins now.
 func LateFateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 	fate := FateOf(ring, outcome, now)
 	if outcome.Kind == Confirmed {
@@ -120,8 +127,9 @@ func LateFateOf(ring *Ring, outcome Outcome, now Instant) Fate {
 	return fate
 }
 
-// ConfirmedRow returns the row of a confirmed ring: rung, or ringing until the end of its ack_timeout. A held claim writes it before the
-// ring is delivered. Its UpdateTime is the claim's time, so it does not depend on when the confirm came.
+// ConfirmedRow returns the row of a confirmed ring: rung, or ringing until the end of its ack_timeout. A held claim
+// writes it before the ring is delivered. Its UpdateTime is the claim's time, so it does not depend on when the confirm
+// came.
 func ConfirmedRow(ring *Ring) RingRow {
 	row := ring.Before
 	row.RingNo, row.InDoubt, row.ClaimID, row.RungAt, row.UpdateTime = ring.RingNo, false, ring.ClaimID, ring.RungAt, ring.RungAt
@@ -150,14 +158,15 @@ func (r *RingRow) countFailure(ring *Ring, retryAfter time.Duration, now Instant
 	r.State, r.NextTryTime = Scheduled, nextTry(now.Add(wait), ring.LatestRingAt, now)
 }
 
-// retryWait returns the wait after the given number of failed tries. Its random part depends only on alarm and number, so FateOf is a
-// function. Rings that failed together are still not tried together again.
+// retryWait returns the wait after the given number of failed tries. Its random part depends only on alarm and number,
+// so FateOf is a function. Rings that failed together are still not tried together again.
 func (r *Ring) retryWait(failed int) time.Duration {
 	random := rand.New(rand.NewPCG(uint64(r.AlarmID), uint64(failed)))
 	return r.Retry.Wait(failed, random.Float64())
 }
 
-// afterLatest returns the first instant at which an alarm is late for its LatestRingAt. An awaited ring must not be due before it.
+// afterLatest returns the first instant at which an alarm is late for its LatestRingAt. An awaited ring must not be due
+// before it.
 func afterLatest(latest Instant) Instant {
 	if latest == NoInstant {
 		return NoInstant
@@ -173,7 +182,8 @@ func nextTry(at, latest, now Instant) Instant {
 	return max(at, now)
 }
 
-// expiredReason returns the last_error of an expired alarm. A ring that may have arrived is more important than the previous last_error.
+// expiredReason returns the last_error of an expired alarm. A ring that may have arrived is more important than the
+// previous last_error.
 func expiredReason(before *RingRow) string {
 	switch {
 	case (before.InDoubt || before.Claimed()) && before.LastError != "":

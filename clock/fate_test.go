@@ -82,7 +82,8 @@ func TestDoubtfulAndUnsentRingsAreDueAtOnceAndNotCounted(t *testing.T) {
 	}
 }
 
-// An awaited ring is in doubt and due again after AwaitTimeout, or at LatestRingAt. It leaves no reason, because its reply may still come.
+// An awaited ring is in doubt and due again after AwaitTimeout, or at LatestRingAt. It leaves no reason, because its
+// reply may still come.
 func TestAwaitedRingIsDueAgainLater(t *testing.T) {
 	r := testRing()
 	awaited := changedRow(r.Before, func(row *RingRow) {
@@ -292,7 +293,8 @@ func TestFinalFailureEndsTheAlarm(t *testing.T) {
 	}
 }
 
-// A counted ring in doubt waits, is counted and is in doubt, and may end the alarm. With AtMostOnce it is as any ring in doubt.
+// A counted ring in doubt waits, is counted and is in doubt, and may end the alarm. With AtMostOnce it is as any ring
+// in doubt.
 func TestCountedDoubtIsAFailedTryInDoubt(t *testing.T) {
 	r := testRing()
 	counted, nacked := Outcome{Kind: Doubtful, Counted: true, Reason: "silent"}, Outcome{Kind: Nacked, Reason: "silent"}
@@ -304,7 +306,8 @@ func TestCountedDoubtIsAFailedTryInDoubt(t *testing.T) {
 	wantFate(t, r, counted, FateOf(r, Outcome{Kind: Doubtful, Reason: "silent"}, fateNow).RingRow)
 }
 
-// The longer of the policy's wait and RetryAfter decides. RetryAfter is bounded, and the next try never lies beyond LatestRingAt.
+// The longer of the policy's wait and RetryAfter decides. RetryAfter is bounded, and the next try never lies beyond
+// LatestRingAt.
 func TestRetryAfterMakesTheWaitLonger(t *testing.T) {
 	r := testRing()
 	policy := FateOf(r, Outcome{Kind: Nacked}, fateNow).NextTryTime.Sub(fateNow)

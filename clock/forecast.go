@@ -31,10 +31,12 @@ func (q *ForecastQuery) Validate() error {
 	return ValidateApplication(q.Application)
 }
 
-// Forecast has the number of alarms that are due in each step, as they are set now. A repeating alarm counts at its next ring alone.
+// Forecast has the number of alarms that are due in each step, as they are set now. A repeating alarm counts at its
+// next ring alone.
 type Forecast struct {
-	// Due has a number for each step that was counted; the steps at the end may be missing. If Counted is less than Shards, the numbers are
-	// estimates: the counts of some shards, multiplied. Alarms are spread evenly over the shards.
+	// Due has a number for each step that was counted; the steps at the end may be missing. If Counted is less than
+	// Shards, the numbers are estimates: the counts of some shards, multiplied. Alarms are spread evenly over the
+	// shards.
 	Due     []int64
 	Counted int // shards that were counted; 0 only without a known step
 	Shards  int // all shards

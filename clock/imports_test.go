@@ -16,9 +16,9 @@ import (
 
 const module = "github.com/clockd/clockd"
 
-// importTable lists the packages of this module that each package may import. cmd may import all packages, and no package may import
-// cmd. "*" stands for one element of a path, "..." for any path below, and "internal" for the package's own internal packages. The
-// first line that matches applies.
+// importTable lists the packages of this module that each package may import. cmd may import all packages, and no
+// package may import cmd. "*" stands for one element of a path, "..." for any path below, and "internal" for the
+// package's own internal packages. The first line that matches applies.
 var importTable = []struct {
 	pkg string
 	may []string
@@ -217,8 +217,8 @@ func moduleRoot(t *testing.T) string {
 	return ""
 }
 
-// goImports returns the imports of each Go file of the module, by the file's path from the root, with slashes. It leaves out tests,
-// hidden directories and nested modules.
+// goImports returns the imports of each Go file of the module, by the file's path from the root, with slashes. It
+// leaves out tests, hidden directories and nested modules.
 func goImports(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}

@@ -11,8 +11,8 @@ import (
 	"github.com/clockd/clockd/clock/repeat"
 )
 
-// Instant is a point in time: milliseconds since 1970-01-01T00:00:00Z. It is stored as BIGINT, which neither a session's time zone
-// nor the year 2038 can change.
+// Instant is a point in time: milliseconds since 1970-01-01T00:00:00Z. It is stored as BIGINT, which neither a
+// session's time zone nor the year 2038 can change.
 type Instant int64
 
 const (
@@ -85,7 +85,8 @@ func (i Instant) MarshalJSON() ([]byte, error) {
 }
 
 // ParseInstant reads an instant as people write it: RFC 3339 with an offset ("2026-11-21T18:30:00+01:00"; digits past
-// the millisecond are cut off), or milliseconds as InstantOfMillis takes them. The error explains the fault to the writer of s.
+// the millisecond are cut off), or milliseconds as InstantOfMillis takes them. The error explains the fault to the
+// writer of s.
 func ParseInstant(s string) (Instant, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return InstantOfMillis(ms)
@@ -107,8 +108,8 @@ func ParseInstant(s string) (Instant, error) {
 // leastMillis is in March 1973. Smaller numbers are times in seconds, by mistake.
 const leastMillis = 100_000_000_000
 
-// InstantOfMillis returns the instant of a number from outside: milliseconds since the epoch. It refuses numbers that look like seconds, with an
-// error for the sender: such an alarm would ring at once.
+// InstantOfMillis returns the instant of a number from outside: milliseconds since the epoch. It refuses numbers that
+// look like seconds, with an error for the sender: such an alarm would ring at once.
 func InstantOfMillis(ms int64) (Instant, error) {
 	if ms >= 0 && ms < leastMillis {
 		return NoInstant, fmt.Errorf("time %d looks like seconds: a number is milliseconds since the epoch, from %d", ms, int64(leastMillis))
@@ -134,8 +135,9 @@ func checkInstant(i Instant) (Instant, error) {
 	return i, nil
 }
 
-// ParseDuration reads a duration as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24 hours. It must have a unit, and
-// must not be negative. Fractions of a millisecond are cut off. The error explains the fault.
+// ParseDuration reads a duration as people write it: "30m", "1h30m", "250ms" (units h, m, s, ms), "7d" for days of 24
+// hours. It must have a unit, and must not be negative. Fractions of a millisecond are cut off. The error explains the
+// fault.
 func ParseDuration(s string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return 0, fmt.Errorf(`duration %q has no unit: write "%[1]ss" or "%[1]sms"`, s)
@@ -171,7 +173,8 @@ const (
 	maxMillis = math.MaxInt64 / int64(time.Millisecond) // the longest time.Duration, 292 years
 )
 
-// DurationOfMillis returns the duration of a number from outside: milliseconds. The error explains the fault to the sender.
+// DurationOfMillis returns the duration of a number from outside: milliseconds. The error explains the fault to the
+// sender.
 func DurationOfMillis(ms int64) (time.Duration, error) {
 	switch {
 	case ms < 0:

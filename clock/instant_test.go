@@ -26,7 +26,8 @@ func TestParseInstantReadsRFC3339AndMilliseconds(t *testing.T) {
 		{"2038-01-19T03:14:08Z", "2038-01-19T03:14:08.000Z"},
 		{"2028-02-29T12:00:00Z", "2028-02-29T12:00:00.000Z"},
 		{"9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59.999Z"},
-		// Oslo's clocks go from 02:00 to 03:00 in March, and from 03:00 back to 02:00 in October. The offset alone decides.
+		// Oslo's clocks go from 02:00 to 03:00 in March, and from 03:00 back to 02:00 in October. The offset alone
+		// decides.
 		{"2026-03-29T01:59:59.999+01:00", "2026-03-29T00:59:59.999Z"},
 		{"2026-03-29T02:30:00+01:00", "2026-03-29T01:30:00.000Z"},
 		{"2026-03-29T03:00:00+02:00", "2026-03-29T01:00:00.000Z"},

@@ -70,8 +70,8 @@ func ValidateApplication(s string) error {
 	return nil
 }
 
-// ValidateBusinessID demands 1 to 128 bytes of UTF-8 without control characters and without blanks at either end. "." and ".." are
-// invalid too.
+// ValidateBusinessID demands 1 to 128 bytes of UTF-8 without control characters and without blanks at either end. "."
+// and ".." are invalid too.
 func ValidateBusinessID(s string) error {
 	switch {
 	case s == "" || len(s) > MaxBusinessID:

@@ -18,7 +18,8 @@ import (
 	"testing"
 )
 
-// TestFilesReferOnlyToTheirOwnLayerAndLowerLayers compares the files of this package with the table of layers in doc.go.
+// TestFilesReferOnlyToTheirOwnLayerAndLowerLayers compares the files of this package with the table of layers in
+// doc.go.
 func TestFilesReferOnlyToTheirOwnLayerAndLowerLayers(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -83,9 +84,9 @@ func TestLayersRefuseAnUpwardReference(t *testing.T) {
 
 var goFile = regexp.MustCompile(`\b[a-z_]+\.go\b`)
 
-// layersOf reads the table of layers in a package comment: the lines that begin with a tab below the heading "Layers". It returns the
-// layer's number for each file. The lowest layer, at the end of the table, has number 0. A line that begins with blanks continues the
-// layer above it.
+// layersOf reads the table of layers in a package comment: the lines that begin with a tab below the heading "Layers".
+// It returns the layer's number for each file. The lowest layer, at the end of the table, has number 0. A line that
+// begins with blanks continues the layer above it.
 func layersOf(doc string) map[string]int {
 	_, section, _ := strings.Cut(doc, "# Layers\n")
 	section, _, _ = strings.Cut(section, "\n# ")
@@ -105,8 +106,8 @@ func layersOf(doc string) map[string]int {
 	return table
 }
 
-// layerFaults returns the references from a lower layer to a higher layer, and the files without a layer. It finds references to
-// functions, types, constants, variables, methods and fields.
+// layerFaults returns the references from a lower layer to a higher layer, and the files without a layer. It finds
+// references to functions, types, constants, variables, methods and fields.
 func layerFaults(t *testing.T, fset *token.FileSet, files []*ast.File, table map[string]int) []string {
 	t.Helper()
 	faults := map[string]bool{}
@@ -148,8 +149,8 @@ func parse(t *testing.T, fset *token.FileSet, name string, source any) *ast.File
 	return file
 }
 
-// compiledImports returns an importer of the packages that package clock imports. It asks the go command where their compiled forms
-// are, because a test that is built with -trimpath does not know the standard library's folder.
+// compiledImports returns an importer of the packages that package clock imports. It asks the go command where their
+// compiled forms are, because a test that is built with -trimpath does not know the standard library's folder.
 func compiledImports(t *testing.T, fset *token.FileSet) types.Importer {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".")

@@ -165,7 +165,8 @@ func (l *life) checkWrite(t *rapid.T, op Op, d Decision, old *Alarm) {
 	}
 }
 
-// checkAmend checks that answers, kicks, discards, pauses and resumes do not change the content. A kick may remove latest_ring_at.
+// checkAmend checks that answers, kicks, discards, pauses and resumes do not change the content. A kick may remove
+// latest_ring_at.
 func (l *life) checkAmend(t *rapid.T, op Op, d Decision, old *Alarm) {
 	content := old.Content
 	if op.Kick != nil && content.LatestRingAt <= l.now {

@@ -12,8 +12,9 @@ const (
 	MaxStoredPayload = 8 << 20
 	// MaxNodeName is the longest name of a node, in bytes. The columns for the name are as long.
 	MaxNodeName = 128
-	// IdleInTransaction is how long a database waits for the next statement of an open transaction before it rolls the transaction
-	// back. A held claim must be settled before that. A server waits as long for a client that does not read.
+	// IdleInTransaction is how long a database waits for the next statement of an open transaction before it rolls the
+	// transaction back. A held claim must be settled before that. A server waits as long for a client that does not
+	// read.
 	IdleInTransaction = 5 * time.Second
 	// DatabaseCall is the default time limit of a database call whose context has no deadline.
 	DatabaseCall = 5 * time.Second

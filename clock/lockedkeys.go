@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// A key is locked while the op that is first on it waits for its row: a transaction holds the row's lock, or a two-phase claim has
-// taken the row. The ops behind that op wait as well.
+// A key is locked while the op that is first on it waits for its row: a transaction holds the row's lock, or a
+// two-phase claim has taken the row. The ops behind that op wait as well.
 
-// twoPhaseWait is how long an op waits for the end of a two-phase claim, at most. The rest of RequestTimeout remains for the queue.
+// twoPhaseWait is how long an op waits for the end of a two-phase claim, at most. The rest of RequestTimeout remains
+// for the queue.
 const twoPhaseWait = RequestTimeout - 5*time.Second
 
-// lockTurn is how long one transaction waits for a row lock, at most. Then its slot goes to the next application, and the op queues
-// for another slot. So an application whose rows stay locked delays others by no more than this.
+// lockTurn is how long one transaction waits for a row lock, at most. Then its slot goes to the next application, and
+// the op queues for another slot. So an application whose rows stay locked delays others by no more than this.
 const lockTurn = time.Second
 
 // lockKey marks the key of p as locked. From now on p and the ops behind it wait for the row.
@@ -45,9 +46,10 @@ func (w *Writer) serveLockedKey(ctx context.Context, p *Pending) {
 	w.finish(p, &d, time.Now())
 }
 
-// writeWhenUnlocked writes one op whose row may be locked. It waits for a lock for at most LockWait, and for a two-phase claim at
-// most until the claim's end. Both waits count from p.lockedSince, which includes the wait behind other ops on the key. Otherwise
-// each op of a long queue on one key would wait another LockWait. written is false if the caller has left.
+// writeWhenUnlocked writes one op whose row may be locked. It waits for a lock for at most LockWait, and for a
+// two-phase claim at most until the claim's end. Both waits count from p.lockedSince, which includes the wait behind
+// other ops on the key. Otherwise each op of a long queue on one key would wait another LockWait. written is false if
+// the caller has left.
 func (w *Writer) writeWhenUnlocked(ctx context.Context, p *Pending) (d Decision, written bool) {
 	const firstPoll, lastPoll = 5 * time.Millisecond, 100 * time.Millisecond
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
@@ -76,7 +78,8 @@ func (w *Writer) lockWaitLeft(p *Pending, row *Alarm) time.Duration {
 	return min(twoPhaseWait-waited, w.time.Until(row.NextTryTime))
 }
 
-// acquireLockSlot blocks until p has a slot and returns true. It returns false, without a slot, if the caller of p has left.
+// acquireLockSlot blocks until p has a slot and returns true. It returns false, without a slot, if the caller of p has
+// left.
 func (w *Writer) acquireLockSlot(p *Pending) bool {
 	w.mu.Lock()
 	waiter := w.lockSlots.acquire(p.key.Application)

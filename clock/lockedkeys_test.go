@@ -167,8 +167,8 @@ func TestWriterWaitsNoLongerThanTheClaim(t *testing.T) {
 	}
 }
 
-// All rows of one application stay locked. An op of another application, whose row is locked for a second, gets its turn among the
-// transactions that wait.
+// All rows of one application stay locked. An op of another application, whose row is locked for a second, gets its
+// turn among the transactions that wait.
 func TestWriterLetsApplicationsTakeTurnsAmongLockedRows(t *testing.T) {
 	configure := func(cfg *ServiceConfig, _ *modelStore) { cfg.Writer.LockedWrites = 2 }
 	withService(t, configure, func(t *testing.T, s *testService) {

@@ -1,8 +1,8 @@
 package clock
 
-// lockSlots are the slots of transactions that wait for a locked row; there are WriterConfig.LockedWrites. Applications take turns,
-// so an application with many locked rows delays another by one transaction at most. A key has at most one transaction at a time, so
-// keys take turns too. Writer.mu guards the slots and their waiters.
+// lockSlots are the slots of transactions that wait for a locked row; there are WriterConfig.LockedWrites. Applications
+// take turns, so an application with many locked rows delays another by one transaction at most. A key has at most one
+// transaction at a time, so keys take turns too. Writer.mu guards the slots and their waiters.
 type lockSlots struct {
 	free          int                            // slots that no op holds
 	byApplication map[string]*applicationWaiters // applications with waiters
@@ -52,8 +52,8 @@ func (s *lockSlots) leave(waiter *slotWaiter) {
 	}
 }
 
-// release gives a slot to the first waiter of the application whose turn it is, and ends that turn. The slot becomes free if no op
-// waits.
+// release gives a slot to the first waiter of the application whose turn it is, and ends that turn. The slot becomes
+// free if no op waits.
 func (s *lockSlots) release() {
 	for len(s.turns) > 0 {
 		queue := s.turns[0]

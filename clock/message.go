@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// Message is a message of RabbitMQ that waits as the payload of an alarm (MessagePayload). Its ring publishes it to Exchange.
+// Message is a message of RabbitMQ that waits as the payload of an alarm (MessagePayload). Its ring publishes it to
+// Exchange.
 type Message struct {
 	Exchange   string // at most maxMessageName bytes; "" is the broker's default exchange
 	RoutingKey string // at most maxMessageName bytes
@@ -13,7 +14,8 @@ type Message struct {
 	Body       []byte
 }
 
-// maxMessageName is the longest exchange or routing key of a message, in bytes: AMQP's short strings have one byte for their length.
+// maxMessageName is the longest exchange or routing key of a message, in bytes: AMQP's short strings have one byte for
+// their length.
 const maxMessageName = 255
 
 // messageFormat is the first byte of a packed message. A later format would have another number.

@@ -6,9 +6,10 @@ import (
 	"github.com/clockd/clockd/clock/repeat"
 )
 
-// ChooseOccurrence decides which occurrence of a due row rings at now, and returns the row with that decision. Occurrences that the rule
-// counts as missed are counted. If none of the due occurrences rings, rings is false: the row to write waits for a later occurrence, or has
-// ended. A row whose current occurrence has begun, or was decided before, stays as it is.
+// ChooseOccurrence decides which occurrence of a due row rings at now, and returns the row with that decision.
+// Occurrences that the rule counts as missed are counted. If none of the due occurrences rings, rings is false: the row
+// to write waits for a later occurrence, or has ended. A row whose current occurrence has begun, or was decided before,
+// stays as it is.
 func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, rings bool) {
 	p := &row.Progress
 	if row.begun() || p.Kicked || p.Queued || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
@@ -48,9 +49,9 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 	row.NextTryTime = max(r.RingAt(next), now)
 }
 
-// endOccurrence moves the row, whose current occurrence has just ended the alarm, to the next occurrence. The alarm stays over if there is
-// none. begun says that the occurrence was tried before the ring that ended it, or waited for an acknowledgement: then occurrences that came
-// due meanwhile overlap with it.
+// endOccurrence moves the row, whose current occurrence has just ended the alarm, to the next occurrence. The alarm
+// stays over if there is none. begun says that the occurrence was tried before the ring that ended it, or waited for an
+// acknowledgement: then occurrences that came due meanwhile overlap with it.
 func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 	p := &row.Progress
 	switch {
@@ -78,8 +79,8 @@ func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 	r.wait(row, next, now)
 }
 
-// passNumbers gives the numbers of the next n rings to occurrences that do not ring, so that no later occurrence rings under the message id
-// of an earlier one whose ring may have arrived.
+// passNumbers gives the numbers of the next n rings to occurrences that do not ring, so that no later occurrence rings
+// under the message id of an earlier one whose ring may have arrived.
 func (r *RingRow) passNumbers(n int64) {
 	r.RingNo = int(min(int64(r.RingNo)+n, math.MaxInt32-2))
 }
@@ -95,8 +96,8 @@ func (r Repetition) noteRing(row *RingRow) {
 	p.LatenessSum += p.Lateness
 }
 
-// kick lets the last occurrence, which has ended the alarm, ring again. Its
-// count is taken back: the row does not say which one it was, so Failed is lowered, or Missed if no occurrence has failed.
+// kick lets the last occurrence, which has ended the alarm, ring again. Its count is taken back: the row does not say
+// which one it was, so Failed is lowered, or Missed if no occurrence has failed.
 func (p *Progress) kick() {
 	p.Kicked = true
 	switch {

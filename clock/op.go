@@ -44,7 +44,8 @@ func (o Op) Key() Key {
 	}
 }
 
-// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, shift, recompute, or the name of the answer's kind.
+// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, shift, recompute, or the
+// name of the answer's kind.
 func (o Op) Name() string {
 	switch {
 	case o.Set != nil:

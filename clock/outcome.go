@@ -28,7 +28,8 @@ const (
 	TooLate    OutcomeKind = 11 // latest_ring_at has passed
 	Unreadable OutcomeKind = 12 // the row cannot be read; its attempt is stored as Refused
 
-	// Awaited is no end of a try. The ring was handed over, its reply is late, and the target may still reply. Never stored.
+	// Awaited is no end of a try. The ring was handed over, its reply is late, and the target may still reply. Never
+	// stored.
 	Awaited OutcomeKind = 13
 )
 
@@ -57,31 +58,33 @@ func (k OutcomeKind) String() string {
 // MarshalText writes the outcome's name.
 func (k OutcomeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Outcome is the outcome of one try, with the reason unless it is Confirmed. Targets whose receivers reply to each ring themselves fill in
-// the other fields.
+// Outcome is the outcome of one try, with the reason unless it is Confirmed. Targets whose receivers reply to each ring
+// themselves fill in the other fields.
 type Outcome struct {
 	Kind   OutcomeKind
 	Reason string
-	// Acknowledged says that the reply to a Confirmed ring is also its acknowledgement: the alarm is rung, although it has an AckTimeout.
+	// Acknowledged says that the reply to a Confirmed ring is also its acknowledgement: the alarm is rung, although it
+	// has an AckTimeout.
 	Acknowledged bool
 	// Final says that the receiver of a Nacked ring wants no further try: the alarm is dead.
 	Final bool
-	// Counted says that a Doubtful ring had all the time that its target gives for a reply. The try has failed: it is counted, and the next
-	// try waits as the retry policy says.
+	// Counted says that a Doubtful ring had all the time that its target gives for a reply. The try has failed: it is
+	// counted, and the next try waits as the retry policy says.
 	Counted bool
-	// RetryAfter is the time after which the receiver of a failed ring wants the next try. A longer wait of the retry policy wins. Zero: the
-	// policy alone decides.
+	// RetryAfter is the time after which the receiver of a failed ring wants the next try. A longer wait of the retry
+	// policy wins. Zero: the policy alone decides.
 	RetryAfter time.Duration
 }
 
-// mayHaveArrived reports whether the receiver may have the ring although it was not confirmed. A broker may nack a message after it
-// has put the message into a queue.
+// mayHaveArrived reports whether the receiver may have the ring although it was not confirmed. A broker may nack a
+// message after it has put the message into a queue.
 func (o Outcome) mayHaveArrived() bool {
 	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused
 }
 
-// MaxReason is the longest last_error, in characters, as in the database's column. The reasons of outcomes and answers are cut to as
-// many bytes, so they never have more characters. The last_error of an expired alarm is cut by characters.
+// MaxReason is the longest last_error, in characters, as in the database's column. The reasons of outcomes and answers
+// are cut to as many bytes, so they never have more characters. The last_error of an expired alarm is cut by
+// characters.
 const MaxReason = 500
 
 // bounded cuts s to MaxReason bytes, see cut.

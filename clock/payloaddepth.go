@@ -2,12 +2,14 @@ package clock
 
 import "bytes"
 
-// MaxPayloadDepth is the deepest nesting of arrays and objects in a payload of JSON. A page shows the payload three levels deeper, and an envelope of a
-// webhook one. Readers of JSON bound the nesting, and could read neither otherwise: PHP to 512 levels, Python and Jackson for Java to about 1,000,
-// encoding/json of Go to 10,000. A deeper payload of a set is refused. Stored deeper payloads stay as they are.
+// MaxPayloadDepth is the deepest nesting of arrays and objects in a payload of JSON. A page shows the payload three
+// levels deeper, and an envelope of a webhook one. Readers of JSON bound the nesting, and could read neither otherwise:
+// PHP to 512 levels, Python and Jackson for Java to about 1,000, encoding/json of Go to 10,000. A deeper payload of a
+// set is refused. Stored deeper payloads stay as they are.
 const MaxPayloadDepth = 500
 
-// nestsTooDeep reports whether a valid JSON text nests deeper than MaxPayloadDepth. It looks at each byte only if the text has enough brackets.
+// nestsTooDeep reports whether a valid JSON text nests deeper than MaxPayloadDepth. It looks at each byte only if the
+// text has enough brackets.
 func nestsTooDeep(text []byte) bool {
 	if len(text) <= 2*MaxPayloadDepth || bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) <= MaxPayloadDepth {
 		return false

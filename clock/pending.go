@@ -56,12 +56,12 @@ func (p *Pending) decide(d *Decision) {
 	close(p.done)
 }
 
-// halfClosedWait is how long an op stays in the queue after its caller's connection seems closed. A client that has closed only its
-// sending half looks like a client that has left, but still reads the response.
+// halfClosedWait is how long an op stays in the queue after its caller's connection seems closed. A client that has
+// closed only its sending half looks like a client that has left, but still reads the response.
 const halfClosedWait = time.Second
 
-// abandoned reports whether the caller waits no longer: its deadline has passed, or it has left and the op has been queued for
-// halfClosedWait.
+// abandoned reports whether the caller waits no longer: its deadline has passed, or it has left and the op has been
+// queued for halfClosedWait.
 func (p *Pending) abandoned(now time.Time) bool {
 	return p.ctx.Err() != nil && p.untilAbandoned(now) <= 0
 }
@@ -74,8 +74,8 @@ func (p *Pending) untilAbandoned(now time.Time) time.Duration {
 	return halfClosedWait - now.Sub(p.submitted)
 }
 
-// Withdraw takes the op back if it is still queued. Then nothing was changed, and the decision says so. An op that is being written, or
-// waits for its row, stays.
+// Withdraw takes the op back if it is still queued. Then nothing was changed, and the decision says so. An op that is
+// being written, or waits for its row, stays.
 func (p *Pending) Withdraw() {
 	if p.writer != nil && p.writer.dequeue(p) {
 		p.writer.drop(p, DropAbandoned)
@@ -85,8 +85,8 @@ func (p *Pending) Withdraw() {
 // Done returns a channel that is closed when the decision is known.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait returns the decision once it is committed. Its error is the decision's error, or ErrUnconfirmed if ctx ends first: then the op
-// may still be applied. The decision is shared and must not be changed.
+// Wait returns the decision once it is committed. Its error is the decision's error, or ErrUnconfirmed if ctx ends
+// first: then the op may still be applied. The decision is shared and must not be changed.
 func (p *Pending) Wait(ctx context.Context) (*Decision, error) {
 	if !p.decided() {
 		select {
@@ -109,5 +109,6 @@ func (p *Pending) decided() bool {
 	}
 }
 
-// RequestTimeout is how long the decision of a submitted op may take: the group before it, its own group and the wait for a locked row.
+// RequestTimeout is how long the decision of a submitted op may take: the group before it, its own group and the wait
+// for a locked row.
 const RequestTimeout = 15 * time.Second

@@ -10,14 +10,17 @@ import (
 	"github.com/clockd/clockd/clock/repeat"
 )
 
-// MissedGrace is the longest lateness of an occurrence that still rings although its rule skips missed occurrences (repeat.MissedSkip).
+// MissedGrace is the longest lateness of an occurrence that still rings although its rule skips missed occurrences
+// (repeat.MissedSkip).
 const MissedGrace = 10_000 // milliseconds
 
-// Progress is how far a repeating alarm has come. The zero Progress belongs to an alarm that rings once. All instants are epoch milliseconds.
+// Progress is how far a repeating alarm has come. The zero Progress belongs to an alarm that rings once. All instants
+// are epoch milliseconds.
 type Progress struct {
 	Current repeat.Occurrence // occurrence that rings now, or next
 	Next    repeat.Occurrence // occurrence after Current; it is decided to ring if it is not later than DecidedUntil; Number 0: Current is the last one
-	// DecidedUntil is when it was last decided which occurrences ring. Occurrences that were due then ring in order, without another decision.
+	// DecidedUntil is when it was last decided which occurrences ring. Occurrences that were due then ring in order,
+	// without another decision.
 	DecidedUntil int64
 	Label        int64 // repeat.Rule.Label of Current, by the time-zone data that computed it; 0: none
 	RingsBefore  int   // confirmed rings of the generation before Current
@@ -29,8 +32,8 @@ type Progress struct {
 	Skipped int64 // occurrences that came due while an earlier ring was not over, and did not ring
 	Failed  int64 // occurrences that ended without a confirmed or acknowledged ring, after at least one try
 
-	// Lateness of occurrences with a confirmed ring, also if they were not acknowledged later, in ms: the claim of the first confirmed ring minus
-	// the occurrence's RingAt, which has the jitter.
+	// Lateness of occurrences with a confirmed ring, also if they were not acknowledged later, in ms: the claim of the
+	// first confirmed ring minus the occurrence's RingAt, which has the jitter.
 	Lateness    int64 // of the latest one
 	LatenessMax int64 // of all
 	LatenessSum int64 // of all
@@ -56,7 +59,8 @@ type storedProgress struct {
 	LatenessSum  int64 `json:"late_sum,omitempty"`
 }
 
-// Repeats reports whether the progress belongs to a repeating alarm. Such an alarm has a rule: stores refuse to read a row without it.
+// Repeats reports whether the progress belongs to a repeating alarm. Such an alarm has a rule: stores refuse to read a
+// row without it.
 func (p *Progress) Repeats() bool { return p.Current.Number != 0 }
 
 // Encode returns the text for the database column; empty for the zero Progress. Equal values have the same text.
@@ -97,7 +101,8 @@ func DecodeProgress(text string) (Progress, error) {
 	}, nil
 }
 
-// Repetition is a repeating alarm's rule, with the alarm that jitter is drawn for. The zero Repetition belongs to an alarm that rings once.
+// Repetition is a repeating alarm's rule, with the alarm that jitter is drawn for. The zero Repetition belongs to an
+// alarm that rings once.
 type Repetition struct {
 	Rule  *repeat.Rule // nil: the alarm rings once
 	Alarm repeat.Ringer
@@ -145,12 +150,14 @@ func (r Repetition) following(o repeat.Occurrence) repeat.Occurrence {
 	return next
 }
 
-// begun reports whether the current occurrence has been tried, so that it rings again under its own number until it is over.
+// begun reports whether the current occurrence has been tried, so that it rings again under its own number until it is
+// over.
 func (r *RingRow) begun() bool {
 	return r.RetryTimes > 0 || r.InDoubt || r.Claimed() || r.RingNo > r.Progress.RingsBefore
 }
 
-// ParseRule returns the rule that a set's repeat asks for. A refusal names the member of repeat, and the place of the fault in an expression.
+// ParseRule returns the rule that a set's repeat asks for. A refusal names the member of repeat, and the place of the
+// fault in an expression.
 func ParseRule(spec repeat.Spec) (*repeat.Rule, error) {
 	rule, err := repeat.Parse(spec)
 	if refused, ok := errors.AsType[*repeat.Error](err); ok {
@@ -162,7 +169,8 @@ func ParseRule(spec repeat.Spec) (*repeat.Rule, error) {
 	return &rule, nil
 }
 
-// SetLocalTime sets the local time that a set asks for, and RingAt. A refusal names field, the request's field with the local time, or time_zone.
+// SetLocalTime sets the local time that a set asks for, and RingAt. A refusal names field, the request's field with the
+// local time, or time_zone.
 func (c *Content) SetLocalTime(text, timeZone, field string) error {
 	local, err := repeat.ParseLocal(text, timeZone)
 	if refused, ok := errors.AsType[*repeat.Error](err); ok {

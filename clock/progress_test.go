@@ -136,8 +136,8 @@ func newRepeatLife(t *rapid.T) *repeatLife {
 	return l
 }
 
-// TestRandomLivesOfRepeatingAlarmsFollowTheModel is the model test of occurrences: each one ends in exactly one way, in order, never early,
-// and no two occurrences share a message id.
+// TestRandomLivesOfRepeatingAlarmsFollowTheModel is the model test of occurrences: each one ends in exactly one way, in
+// order, never early, and no two occurrences share a message id.
 func TestRandomLivesOfRepeatingAlarmsFollowTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newRepeatLife(t)

@@ -1,7 +1,7 @@
 package clock
 
-// Resend asks to send a ring once more, because its receiver does not have it, although its delivery was confirmed. A subscriber that resumes
-// its stream shows that.
+// Resend asks to send a ring once more, because its receiver does not have it, although its delivery was confirmed. A
+// subscriber that resumes its stream shows that.
 type Resend struct {
 	Key     Key        // key of the ring's alarm; Service.Resend fills in BusinessID
 	Ring    RingID     // ring to send again

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// RetryPolicy decides when a failed try is repeated. A try with an unknown outcome is not counted, and its repeat does not wait.
+// RetryPolicy decides when a failed try is repeated. A try with an unknown outcome is not counted, and its repeat does
+// not wait.
 type RetryPolicy struct {
 	Initial time.Duration // first wait
 	Factor  float64       // ratio of each wait to the wait before; 1: all waits are equal
@@ -50,8 +51,8 @@ func (p RetryPolicy) Validate() error {
 	return nil
 }
 
-// CheckDefaultCap refuses an initial wait that is longer than the default cap. given says whether the request has a cap of its own, which
-// Validate checks.
+// CheckDefaultCap refuses an initial wait that is longer than the default cap. given says whether the request has a cap
+// of its own, which Validate checks.
 func (p RetryPolicy) CheckDefaultCap(given bool) error {
 	if given || p.Initial <= p.Cap {
 		return nil
@@ -59,7 +60,8 @@ func (p RetryPolicy) CheckDefaultCap(given bool) error {
 	return invalid(CodeOutOfRange, "retry.cap", fmt.Sprintf("retry.initial is longer than retry.cap, whose default is %s: give retry.cap too", p.Cap))
 }
 
-// wholeMillis reports whether a column in milliseconds stores d exactly. A rounded duration would make a repeated set differ.
+// wholeMillis reports whether a column in milliseconds stores d exactly. A rounded duration would make a repeated set
+// differ.
 func wholeMillis(d time.Duration) bool { return d%time.Millisecond == 0 }
 
 const (

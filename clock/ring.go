@@ -33,8 +33,8 @@ type Ring struct {
 	Before       RingRow    // the row as the claim found it, with the occurrence that the claim chose
 }
 
-// SetPayload sets the payload from a row. If it is a message, Payload is the body of the message, and its kind is Binary. If a message cannot be
-// unpacked, the ring keeps the kind MessagePayload, without a Message.
+// SetPayload sets the payload from a row. If it is a message, Payload is the body of the message, and its kind is
+// Binary. If a message cannot be unpacked, the ring keeps the kind MessagePayload, without a Message.
 func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
 	r.Message, r.Payload, r.PayloadKind = nil, payload, kind
 	if kind != MessagePayload {
@@ -51,8 +51,9 @@ func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
 // Occurrence returns the occurrence that rings. Its number is 0 if the alarm rings once.
 func (r *Ring) Occurrence() repeat.Occurrence { return r.Before.Progress.Current }
 
-// Untried returns the row as if the claim had not been. Of a repeating alarm the missed occurrences stay counted, and the next claim decides
-// again which occurrence rings, unless occurrences after the current one have been skipped for it.
+// Untried returns the row as if the claim had not been. Of a repeating alarm the missed occurrences stay counted, and
+// the next claim decides again which occurrence rings, unless occurrences after the current one have been skipped for
+// it.
 func (r *Ring) Untried() RingRow {
 	row := r.Before
 	if !row.begun() && !row.Progress.Queued {
@@ -64,7 +65,8 @@ func (r *Ring) Untried() RingRow {
 // RetryTimes returns the number of failed tries before this one.
 func (r *Ring) RetryTimes() int { return r.Before.RetryTimes }
 
-// FirstTry reports whether this is the first try of the alarm, or of its current occurrence. Its lateness shows how punctual clockd is.
+// FirstTry reports whether this is the first try of the alarm, or of its current occurrence. Its lateness shows how
+// punctual clockd is.
 func (r *Ring) FirstTry() bool {
 	return r.RingNo == r.Before.Progress.RingsBefore+1 && !r.Before.begun()
 }
@@ -77,7 +79,8 @@ func (r *Ring) ID() RingID {
 	return RingID{AlarmID: r.AlarmID, Generation: r.Generation, RingNo: r.RingNo}
 }
 
-// MessageID returns "<alarm id>.<generation>.<ring_no>". All copies of one ring have the same message id, and no other ring has it.
+// MessageID returns "<alarm id>.<generation>.<ring_no>". All copies of one ring have the same message id, and no other
+// ring has it.
 func (r *Ring) MessageID() string {
 	return r.ID().String()
 }

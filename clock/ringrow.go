@@ -12,7 +12,8 @@ type RingRow struct {
 	RungAt      Instant // claim time of the last confirmed ring; NoInstant before it and in a two-phase claim
 	UpdateTime  Instant // time of the last change
 	FinishedAt  Instant // end of the alarm; NoInstant for unfinished alarms
-	// DoubtTarget is where the try in doubt or in flight went. NoTarget: there is no such try, the alarm is over, or the try is older than this field.
+	// DoubtTarget is where the try in doubt or in flight went. NoTarget: there is no such try, the alarm is over, or
+	// the try is older than this field.
 	DoubtTarget TargetKind
 	Progress    Progress // occurrences of a repeating alarm; zero for an alarm that rings once
 }
@@ -20,7 +21,8 @@ type RingRow struct {
 // Claimed reports whether a two-phase claim has taken the alarm. Its ring is in flight, or it was lost with its node.
 func (r *RingRow) Claimed() bool { return r.State == Ringing && r.RungAt == NoInstant }
 
-// KeepDoubtTarget sets DoubtTarget to the target of the latest try whose outcome is unknown, or to NoTarget if the row has no such try.
+// KeepDoubtTarget sets DoubtTarget to the target of the latest try whose outcome is unknown, or to NoTarget if the row
+// has no such try.
 func (r *RingRow) KeepDoubtTarget(latest TargetKind) {
 	r.DoubtTarget = NoTarget
 	if (r.InDoubt || r.Claimed()) && !r.State.Over() {

@@ -2,7 +2,8 @@ package clock
 
 import "context"
 
-// SearchQuery asks for alarms by a text that a person has: a business id, a message id, or the beginning of business ids.
+// SearchQuery asks for alarms by a text that a person has: a business id, a message id, or the beginning of business
+// ids.
 type SearchQuery struct {
 	Text        string
 	Application string // only alarms of this application, and those whose business id begins with Text; empty: all applications, without prefixes
@@ -51,9 +52,10 @@ type Search struct{ store SearchStore }
 // NewSearch returns a Search.
 func NewSearch(store SearchStore) *Search { return &Search{store: store} }
 
-// Find passes each found alarm to take once, without its attempts, until take returns false: first the alarm whose ring has the text as message id,
-// then the alarms with the text as business id by application, then the alarms whose business id begins with the text. more reports that further
-// alarms were found: Limit is reached, or take has returned false.
+// Find passes each found alarm to take once, without its attempts, until take returns false: first the alarm whose ring
+// has the text as message id, then the alarms with the text as business id by application, then the alarms whose
+// business id begins with the text. more reports that further alarms were found: Limit is reached, or take has returned
+// false.
 func (s *Search) Find(ctx context.Context, q SearchQuery, take func(*Alarm) bool) (more bool, err error) {
 	if err := q.Validate(); err != nil {
 		return false, err
@@ -108,7 +110,8 @@ func (s *Search) byMessageID(ctx context.Context, f *finding) error {
 	return s.passKeys(ctx, f, []Key{key})
 }
 
-// byBusinessID looks for the text in each application. Each step looks for the key in some applications, in the index of keys.
+// byBusinessID looks for the text in each application. Each step looks for the key in some applications, in the index
+// of keys.
 func (s *Search) byBusinessID(ctx context.Context, f *finding) error {
 	if f.query.Application != "" {
 		return s.passKeys(ctx, f, []Key{{Application: f.query.Application, BusinessID: f.query.Text}})
@@ -151,7 +154,8 @@ func (s *Search) byPrefix(ctx context.Context, f *finding) error {
 	if f.query.Application == "" {
 		return nil
 	}
-	// One alarm more than the limit shows whether further alarms follow. The alarm whose id is the text may have passed already.
+	// One alarm more than the limit shows whether further alarms follow. The alarm whose id is the text may have passed
+	// already.
 	list := ListQuery{Application: f.query.Application, Prefix: f.query.Text, DueAfter: NoInstant, DueBefore: NoInstant, Limit: f.query.Limit + 1}
 	for {
 		next, err := s.store.List(ctx, list, f.pass)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestWriterIsSequentialPerKey submits random ops from many goroutines, on few keys of some applications. Then it applies the same ops
-// one after the other, and the decisions must be equal. Sometimes keys are locked, transactions fail, callers leave, and the
-// queue or a key is full.
+// TestWriterIsSequentialPerKey submits random ops from many goroutines, on few keys of some applications. Then it
+// applies the same ops one after the other, and the decisions must be equal. Sometimes keys are locked, transactions
+// fail, callers leave, and the queue or a key is full.
 func TestWriterIsSequentialPerKey(t *testing.T) {
 	for range 10 {
 		seed := rand.Uint64()

@@ -32,7 +32,8 @@ func (c ServiceConfig) Validate() error {
 	return errors.Join(append(errs, c.Writer.Validate())...)
 }
 
-// Service serves the requests of applications. It validates, orders and applies sets, cancels and answers, and reads alarms.
+// Service serves the requests of applications. It validates, orders and applies sets, cancels and answers, and reads
+// alarms.
 type Service struct {
 	cfg    ServiceConfig
 	store  Store
@@ -81,12 +82,13 @@ func (s *Service) Undecided() (ops, bytes int) {
 // Writable returns an error if all writes of the last seconds have failed, so that sets cannot be served; else nil.
 func (s *Service) Writable() error { return s.writer.watch.failing() }
 
-// In returns an instant by which d has passed for certain, by the database's clock. It returns ErrUnavailable if that clock is not known.
+// In returns an instant by which d has passed for certain, by the database's clock. It returns ErrUnavailable if that
+// clock is not known.
 func (s *Service) In(d time.Duration) (Instant, error) { return s.time.In(d) }
 
-// Submit validates the op and queues it. It never blocks. Ops on one key take effect in the order of their submission. ctx must last
-// as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that op points to, and the caller
-// must not change them afterwards.
+// Submit validates the op and queues it. It never blocks. Ops on one key take effect in the order of their submission.
+// ctx must last as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that
+// op points to, and the caller must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	if err := s.applyDefaults(&op); err != nil {
 		return refused(op, err)
@@ -108,7 +110,8 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	return p
 }
 
-// applyDefaults gives a set the defaults of its application. It refuses a set that names a target which they do not allow.
+// applyDefaults gives a set the defaults of its application. It refuses a set that names a target which they do not
+// allow.
 func (s *Service) applyDefaults(op *Op) error {
 	if op.Set == nil || op.Set.Omitted == 0 && op.Set.Target == NoTarget {
 		return nil

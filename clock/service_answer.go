@@ -7,10 +7,10 @@ func (s *Service) Answer(ctx context.Context, answer Answer) *Pending {
 	return s.Answers(ctx, []Answer{answer})[0]
 }
 
-// Answers submits answers to rings and returns a Pending for each, in order. It blocks for one read of the store, which finds the
-// keys of the rings' alarms. ctx bounds that read, and must last as long as the caller waits, as for Submit. An answer that names an
-// application applies only to rings of that application. An answer without an application applies to any ring. Every failure is in
-// the answer's Pending.
+// Answers submits answers to rings and returns a Pending for each, in order. It blocks for one read of the store, which
+// finds the keys of the rings' alarms. ctx bounds that read, and must last as long as the caller waits, as for Submit.
+// An answer that names an application applies only to rings of that application. An answer without an application
+// applies to any ring. Every failure is in the answer's Pending.
 func (s *Service) Answers(ctx context.Context, answers []Answer) []*Pending {
 	invalid := make([]error, len(answers))
 	ids := make([]int64, 0, len(answers))

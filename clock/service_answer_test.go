@@ -82,7 +82,8 @@ func TestAnswersAreUnavailableWithoutTheDatabase(t *testing.T) {
 	})
 }
 
-// An answer that arrives while the ring is in flight, in a held or a two-phase claim, is applied after the ring's outcome.
+// An answer that arrives while the ring is in flight, in a held or a two-phase claim, is applied after the ring's
+// outcome.
 func TestAnswersWaitForTheRingThatTheyAnswer(t *testing.T) {
 	for name, hold := range map[string]func(s *testService, k Key){
 		"locked":    func(s *testService, k Key) { s.store.lock(k, 2*time.Second) },

@@ -33,9 +33,9 @@ type DeadResult struct {
 // deadPage is how many alarms are read and written at a time.
 const deadPage = 100
 
-// KickAll kicks the alarms that query selects. If the limit is reached or ctx ends, the result's Next continues the query. If the
-// database fails, KickAll stops and returns the counts so far with the error. A repeat is safe, because a kicked alarm is no longer
-// dead.
+// KickAll kicks the alarms that query selects. If the limit is reached or ctx ends, the result's Next continues the
+// query. If the database fails, KickAll stops and returns the counts so far with the error. A repeat is safe, because a
+// kicked alarm is no longer dead.
 func (s *Service) KickAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
 	return s.eachDead(ctx, query, func(k Key) Op { return Op{Kick: &Kick{Key: k}, Actor: query.Actor, Brief: true} })
 }
@@ -86,8 +86,8 @@ func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key)
 	return result, nil
 }
 
-// submitDead submits one op for each key, all together, and counts their outcomes. It waits for all of them, even if ctx ends. Its
-// error is a fault of the database.
+// submitDead submits one op for each key, all together, and counts their outcomes. It waits for all of them, even if
+// ctx ends. Its error is a fault of the database.
 func (s *Service) submitDead(ctx context.Context, keys []Key, newOp func(Key) Op, result *DeadResult) (fault error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 	defer cancel()

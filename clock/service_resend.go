@@ -2,8 +2,8 @@ package clock
 
 import "context"
 
-// Resend submits resends of rings and returns a Pending for each, in order. Like Answers, it blocks for one read of the store. Each resend
-// applies only to a ring of its application. Every failure is in the resend's Pending.
+// Resend submits resends of rings and returns a Pending for each, in order. Like Answers, it blocks for one read of the
+// store. Each resend applies only to a ring of its application. Every failure is in the resend's Pending.
 func (s *Service) Resend(ctx context.Context, resends []Resend) []*Pending {
 	ids := make([]int64, len(resends))
 	for i := range resends {

@@ -28,12 +28,14 @@ type Set struct {
 	Traceparent string
 	If          Condition
 	Omitted     SetOptions // options that the request does not name; their values are defaults
-	// Defaulted has the omitted options whose defaults come from the application's settings (Service.Submit). Decide does not compare them
-	// with an alarm that is over: it would not know whether the request or the settings have changed, and a repeated set must not ring twice.
+	// Defaulted has the omitted options whose defaults come from the application's settings (Service.Submit). Decide
+	// does not compare them with an alarm that is over: it would not know whether the request or the settings have
+	// changed, and a repeated set must not ring twice.
 	Defaulted SetOptions
 }
 
-// EmptySet returns a set as it is before any field of its request is read: without times, and with the default of each option.
+// EmptySet returns a set as it is before any field of its request is read: without times, and with the default of each
+// option.
 func EmptySet() Set {
 	return Set{
 		Content: Content{RingAt: NoInstant, LatestRingAt: NoInstant, Retry: DefaultRetryPolicy(), MaxRings: DefaultMaxRings},
@@ -54,7 +56,8 @@ const (
 // Has reports whether the option is in the set.
 func (o SetOptions) Has(option SetOptions) bool { return o&option != 0 }
 
-// withDefaults returns a copy of s with the defaults of its application. An alarm that rings at most once needs no acknowledgement.
+// withDefaults returns a copy of s with the defaults of its application. An alarm that rings at most once needs no
+// acknowledgement.
 func (s *Set) withDefaults(defaults *Defaults) *Set {
 	r := *s
 	r.Defaulted = s.Omitted
@@ -224,8 +227,8 @@ func validateMaxRings(n int) error {
 
 func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
-// resolved returns a copy of s with at, the end of its delay, as RingAt. It does not change s. It also checks LatestRingAt, which
-// Validate could not check without RingAt.
+// resolved returns a copy of s with at, the end of its delay, as RingAt. It does not change s. It also checks
+// LatestRingAt, which Validate could not check without RingAt.
 func (s *Set) resolved(at Instant) (*Set, error) {
 	r := *s
 	r.RingAt, r.Delay = at, Delay{}

@@ -6,6 +6,7 @@ import "time"
 type Shift struct {
 	Key
 	By time.Duration // whole milliseconds; negative: earlier
-	// UnchangedSince refuses an alarm that has changed later than this. So a repeated shift does not move the alarm again.
+	// UnchangedSince refuses an alarm that has changed later than this. So a repeated shift does not move the alarm
+	// again.
 	UnchangedSince Instant
 }

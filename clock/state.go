@@ -5,8 +5,8 @@ import "fmt"
 // State is the stage of an alarm's life. The numbers are stored and must never change.
 type State int8
 
-// The states. Scheduled and ringing alarms have a next_try_time. A paused alarm waits for a resume. Alarms in the other states are
-// finished.
+// The states. Scheduled and ringing alarms have a next_try_time. A paused alarm waits for a resume. Alarms in the other
+// states are finished.
 const (
 	Scheduled State = 1 // waits for its first ring or for a further try
 	Ringing   State = 2 // its ring waits for the acknowledgement, or (rung_at empty) a two-phase claim has taken it

@@ -21,33 +21,35 @@ type WriteRequest struct {
 
 // Store keeps alarms. Implementations are safe for concurrent use.
 type Store interface {
-	// Write applies the ops in one transaction and returns one decision for each op, in order. The verdict is Locked if another
-	// transaction locks the op's row, or a two-phase claim has taken it; the decision has the row if it could be read. The verdict
-	// is Postpone once the transaction has loaded LoadBytes. Ops with these two verdicts changed nothing. At least one verdict is
-	// not Postpone. An error applies to all ops: nothing was written (ErrUnavailable), or that is unknown (ErrUnconfirmed).
+	// Write applies the ops in one transaction and returns one decision for each op, in order. The verdict is Locked if
+	// another transaction locks the op's row, or a two-phase claim has taken it; the decision has the row if it could
+	// be read. The verdict is Postpone once the transaction has loaded LoadBytes. Ops with these two verdicts changed
+	// nothing. At least one verdict is not Postpone. An error applies to all ops: nothing was written (ErrUnavailable),
+	// or that is unknown (ErrUnconfirmed).
 	Write(ctx context.Context, r WriteRequest) ([]Decision, error)
 	// Get returns the alarm with its attempts, or ErrNotFound.
 	Get(ctx context.Context, k Key) (*Alarm, error)
-	// List passes alarms of one application to take, one by one, at most Limit. They are ordered by business id (bytewise), or by due time if the
-	// query has a due range. List ends early if take returns false, and when it has looked at a bounded number of alarms that the query does
-	// not select. next is the position behind the last alarm that take has accepted, or that List has looked at; zero if no alarm follows. If take
-	// refuses the first alarm, next is After. take must not block, because List holds a connection.
+	// List passes alarms of one application to take, one by one, at most Limit. They are ordered by business id
+	// (bytewise), or by due time if the query has a due range. List ends early if take returns false, and when it has
+	// looked at a bounded number of alarms that the query does not select. next is the position behind the last alarm
+	// that take has accepted, or that List has looked at; zero if no alarm follows. If take refuses the first alarm,
+	// next is After. take must not block, because List holds a connection.
 	List(ctx context.Context, q ListQuery, take func(*Alarm) bool) (next ListPosition, err error)
-	// Keys returns the keys of the alarms with these ids, from the last committed state. The map lacks an id without an alarm. The
-	// key of an id never changes. ids may have any length and order.
+	// Keys returns the keys of the alarms with these ids, from the last committed state. The map lacks an id without an
+	// alarm. The key of an id never changes. ids may have any length and order.
 	Keys(ctx context.Context, ids []int64) (map[int64]Key, error)
 }
 
-// Directory says which applications a database knows, and finds alarms in all of them. Its work depends on the number of applications, not of
-// alarms.
+// Directory says which applications a database knows, and finds alarms in all of them. Its work depends on the number
+// of applications, not of alarms.
 type Directory interface {
-	// Applications returns the names of the applications that have alarms, finished ones included: at most limit names after the given one
-	// (exclusive), in bytewise order.
+	// Applications returns the names of the applications that have alarms, finished ones included: at most limit names
+	// after the given one (exclusive), in bytewise order.
 	Applications(ctx context.Context, after string, limit int) ([]string, error)
 	// CountStates counts the first alarms of the application, by business id, at most limit.
 	CountStates(ctx context.Context, application string, limit int) (StateCounts, error)
-	// Find returns the alarms of the keys that exist, without attempts, in the order of their keys. keys may have any length and order, but no
-	// key twice.
+	// Find returns the alarms of the keys that exist, without attempts, in the order of their keys. keys may have any
+	// length and order, but no key twice.
 	Find(ctx context.Context, keys []Key) ([]Alarm, error)
 }
 
@@ -64,8 +66,8 @@ func (c StateCounts) Total() (total int) {
 
 // WriteProber tests whether a database accepts writes.
 type WriteProber interface {
-	// ProbeWrite commits a transaction that inserts an alarm and deletes it, so that no reader sees the alarm. Its errors have the
-	// same kinds as the errors of Store.Write.
+	// ProbeWrite commits a transaction that inserts an alarm and deletes it, so that no reader sees the alarm. Its
+	// errors have the same kinds as the errors of Store.Write.
 	ProbeWrite(ctx context.Context, now Instant) error
 }
 

@@ -39,21 +39,24 @@ func (c TimebaseConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Timebase is this process's view of the database's clock. A sample is an instant of the database's clock with the local monotonic
-// time at which it was received; by then the database's clock has advanced. The Timebase adds the sample's age by the local
-// monotonic clock, less an allowance for drift, so the result is a lower bound. Now allows for the drift of clocks that keep time
-// (500 ppm). Floor also allows for clocks that are slewed. In counts from an upper bound: the time since the request of a sample, with the
-// allowance, is added to the sample. Between a step or a slew of the database's clock and the next sample, Now
-// may be ahead of it. A claim therefore compares its rows with the database's own clock (store.ClaimRequest.ServerClock).
+// Timebase is this process's view of the database's clock. A sample is an instant of the database's clock with the
+// local monotonic time at which it was received; by then the database's clock has advanced. The Timebase adds the
+// sample's age by the local monotonic clock, less an allowance for drift, so the result is a lower bound. Now allows
+// for the drift of clocks that keep time (500 ppm). Floor also allows for clocks that are slewed. In counts from an
+// upper bound: the time since the request of a sample, with the allowance, is added to the sample. Between a step or a
+// slew of the database's clock and the next sample, Now may be ahead of it. A claim therefore compares its rows with
+// the database's own clock (store.ClaimRequest.ServerClock).
 //
-// Of the last samples, the sample with the closest bound counts. A newer sample that contradicts the older samples, after a clock was
-// set or slewed, drops them. A sample that comes after MaxAge drops them too, because the contradiction cannot be checked.
+// Of the last samples, the sample with the closest bound counts. A newer sample that contradicts the older samples,
+// after a clock was set or slewed, drops them. A sample that comes after MaxAge drops them too, because the
+// contradiction cannot be checked.
 type Timebase struct {
 	cfg     TimebaseConfig
 	source  TimeSource
 	log     *slog.Logger
 	created time.Time
-	// needed is until when samples are taken every Interval, in nanoseconds since created. wake is signalled when it grows; capacity 1.
+	// needed is until when samples are taken every Interval, in nanoseconds since created. wake is signalled when it
+	// grows; capacity 1.
 	needed atomic.Int64
 	wake   chan struct{}
 
@@ -84,8 +87,8 @@ func (s sample) upperBound(local time.Time) int64 {
 // drift returns how far two clocks may drift apart in age microseconds, in microseconds.
 func drift(age int64) int64 { return (max(age, -age)*driftPPM + 999_999) / 1_000_000 }
 
-// nearby is how far ahead an instant may be for which Until demands samples every Interval. It is longer than the ring loop sleeps. It is also
-// how long samples are frequent after In.
+// nearby is how far ahead an instant may be for which Until demands samples every Interval. It is longer than the ring
+// loop sleeps. It is also how long samples are frequent after In.
 const nearby = 2 * time.Second
 
 // notableStep is the smallest step back of the database's clock that is logged.
@@ -95,8 +98,8 @@ const (
 	keptSamples = 64
 	samplePause = 100 * time.Millisecond // longest wait after a failed sample
 	driftPPM    = 500                    // drift of two clocks that keep time, in millionths of a sample's age
-	// slewPPM is the greatest rate at which the database's clock falls behind the local clock, while chrony slews both in opposite
-	// directions at its default maxslewrate, a twelfth: 1 - (1 - 1/12) / (1 + 1/12).
+	// slewPPM is the greatest rate at which the database's clock falls behind the local clock, while chrony slews both
+	// in opposite directions at its default maxslewrate, a twelfth: 1 - (1 - 1/12) / (1 + 1/12).
 	slewPPM = 153_847
 )
 
@@ -171,9 +174,10 @@ func (t *Timebase) Sample(ctx context.Context) error {
 	return nil
 }
 
-// add keeps s, whose request was sent at the local time sent. The lower bound of the older samples at that time must not be later than s,
-// and their upper bound at the receipt of s must not be earlier; else they are dropped. They are also dropped if they are older than MaxAge,
-// because another server may have taken over. A clock that is behind the floor was set back, not slewed.
+// add keeps s, whose request was sent at the local time sent. The lower bound of the older samples at that time must
+// not be later than s, and their upper bound at the receipt of s must not be earlier; else they are dropped. They are
+// also dropped if they are older than MaxAge, because another server may have taken over. A clock that is behind the
+// floor was set back, not slewed.
 func (t *Timebase) add(s sample, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,8 +196,8 @@ func (t *Timebase) add(s sample, sent time.Time) {
 	t.tight = slices.MinFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.upperBound(s.received), b.upperBound(s.received)) })
 }
 
-// Now returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the newest sample is
-// too old. It never blocks on I/O.
+// Now returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the
+// newest sample is too old. It never blocks on I/O.
 func (t *Timebase) Now() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -204,9 +208,9 @@ func (t *Timebase) Now() (Instant, error) {
 	return Instant(us / 1000), nil
 }
 
-// In returns the first instant by which d has passed for certain, while the database's clock keeps time. It is later than d from Now, by the
-// uncertainty of the time. Sets with a delay come in numbers, so samples are taken every Interval for some time. It returns ErrUnavailable if
-// the newest sample is too old. d must be from 0 to 100 years.
+// In returns the first instant by which d has passed for certain, while the database's clock keeps time. It is later
+// than d from Now, by the uncertainty of the time. Sets with a delay come in numbers, so samples are taken every
+// Interval for some time. It returns ErrUnavailable if the newest sample is too old. d must be from 0 to 100 years.
 func (t *Timebase) In(d time.Duration) (Instant, error) {
 	t.FollowClosely(nearby)
 	t.mu.RLock()
@@ -219,8 +223,9 @@ func (t *Timebase) In(d time.Duration) (Instant, error) {
 	return min(Instant((us+999)/1000), MaxInstant), nil
 }
 
-// Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind Now by up to 15.4 % of
-// the newest sample's age: 40 ms at the default interval, 154 ms while idle. It returns ErrUnavailable if the newest sample is too old.
+// Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind Now by up
+// to 15.4 % of the newest sample's age: 40 ms at the default interval, 154 ms while idle. It returns ErrUnavailable if
+// the newest sample is too old.
 func (t *Timebase) Floor() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -263,8 +268,8 @@ func (t *Timebase) View() (TimeView, error) {
 
 var errNoSample = errors.New("no recent sample")
 
-// Until returns how long to sleep until Now is at least i, at most 146 years. It returns 0 if i has passed or the time is unknown. If that
-// is soon, samples are taken every Interval meanwhile.
+// Until returns how long to sleep until Now is at least i, at most 146 years. It returns 0 if i has passed or the time
+// is unknown. If that is soon, samples are taken every Interval meanwhile.
 func (t *Timebase) Until(i Instant) time.Duration {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -192,7 +192,8 @@ func TestTimebaseFollowsAClockSetForward(t *testing.T) {
 	})
 }
 
-// In is never early, whatever the network does, and late by the time of a sample at most. It is exact again after the clock was set.
+// In is never early, whatever the network does, and late by the time of a sample at most. It is exact again after the
+// clock was set.
 func TestInIsNeverEarly(t *testing.T) {
 	for _, ppm := range []int64{-500, 0, 500} {
 		inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
@@ -227,7 +228,8 @@ func TestInIsNeverEarly(t *testing.T) {
 	}
 }
 
-// TestTimebaseSamplesMoreOftenBeforeAnInstant counts samples while nothing is due, and before an instant for which Until was asked.
+// TestTimebaseSamplesMoreOftenBeforeAnInstant counts samples while nothing is due, and before an instant for which
+// Until was asked.
 func TestTimebaseSamplesMoreOftenBeforeAnInstant(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
 		samplesIn := func(d time.Duration) int64 {
@@ -404,8 +406,8 @@ func TestFloorOfAnIdleTimebaseIsNeverAhead(t *testing.T) {
 	})
 }
 
-// chrony begins and ends a slew of the database's clock at any moment, at up to its default maximum. The clock never falls behind
-// the floor, even if chrony slews the local clock in the opposite direction.
+// chrony begins and ends a slew of the database's clock at any moment, at up to its default maximum. The clock never
+// falls behind the floor, even if chrony slews the local clock in the opposite direction.
 func TestFloorOfASlewedClockIsNeverAhead(t *testing.T) {
 	for name, ppm := range map[string]int64{"database": -83_333, "both": -153_846} {
 		t.Run(name, func(t *testing.T) {

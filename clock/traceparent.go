@@ -1,7 +1,7 @@
 package clock
 
-// ParseTraceparent returns the W3C trace context in the values of a request's header traceparent. It returns the empty string for a missing
-// or invalid header, because a wrong trace must not fail a request.
+// ParseTraceparent returns the W3C trace context in the values of a request's header traceparent. It returns the empty
+// string for a missing or invalid header, because a wrong trace must not fail a request.
 func ParseTraceparent(values []string) string {
 	if len(values) != 1 || !validTraceparent(values[0]) {
 		return ""
@@ -20,7 +20,8 @@ func validTraceparent(s string) bool {
 		isHex(parent) && parent != zeros[:16] && isHex(flags)
 }
 
-// SampledTrace returns the trace id of a valid traceparent whose trace is recorded (its flag sampled is set), else the empty string.
+// SampledTrace returns the trace id of a valid traceparent whose trace is recorded (its flag sampled is set), else the
+// empty string.
 func SampledTrace(traceparent string) string {
 	if len(traceparent) != 55 || !isOddHex(traceparent[54]) || !validTraceparent(traceparent) { // the cheap checks first: each ring is asked
 		return ""

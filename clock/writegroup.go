@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// secondGroupOps is how many ops must be ready before a second group is written beside another. Fewer ops wait for the transaction
-// that is being written: a transaction costs as much as some dozens of rows, so two small transactions cost more than the wait.
+// secondGroupOps is how many ops must be ready before a second group is written beside another. Fewer ops wait for the
+// transaction that is being written: a transaction costs as much as some dozens of rows, so two small transactions cost
+// more than the wait.
 const secondGroupOps = 32
 
-// secondGroupAfter is how long a group may take before a second group is written beside it, with however few ops. The first group's
-// connection may never get a reply.
+// secondGroupAfter is how long a group may take before a second group is written beside it, with however few ops. The
+// first group's connection may never get a reply.
 const secondGroupAfter = 100 * time.Millisecond
 
 // commitGroups writes group after group until ctx ends. Each committer runs it.
@@ -43,8 +44,9 @@ func (w *Writer) writeNext(ctx context.Context) bool {
 	return len(group)+len(abandoned) > 0
 }
 
-// take removes the next group from the queue, within the bounds of a group. Applications take turns, and only ops that are first on
-// their keys may join. Ops whose callers have left do not join; take removes them too and returns them as abandoned.
+// take removes the next group from the queue, within the bounds of a group. Applications take turns, and only ops that
+// are first on their keys may join. Ops whose callers have left do not join; take removes them too and returns them as
+// abandoned.
 func (w *Writer) take() (group, abandoned []*Pending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +92,8 @@ func (w *Writer) take() (group, abandoned []*Pending) {
 	return group, abandoned
 }
 
-// groupIsSlow is called when a group's transaction has taken secondGroupAfter. From then on another group may begin beside it.
+// groupIsSlow is called when a group's transaction has taken secondGroupAfter. From then on another group may begin
+// beside it.
 func (w *Writer) groupIsSlow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +101,8 @@ func (w *Writer) groupIsSlow() {
 	w.signalGroup()
 }
 
-// writeGroup writes the group and finishes each op that is decided. The other ops wait for their locked row or for the next group.
+// writeGroup writes the group and finishes each op that is decided. The other ops wait for their locked row or for the
+// next group.
 func (w *Writer) writeGroup(ctx context.Context, group []*Pending) {
 	ops := make([]Op, len(group))
 	for i, p := range group {
@@ -119,8 +123,8 @@ func (w *Writer) writeGroup(ctx context.Context, group []*Pending) {
 	}
 }
 
-// groupWritten ends a group. Ops that are decided leave their keys, postponed ops are ready again, and waiting ops lock their keys.
-// It does not call signalGroup, because the committer that wrote the group looks for the next group itself.
+// groupWritten ends a group. Ops that are decided leave their keys, postponed ops are ready again, and waiting ops lock
+// their keys. It does not call signalGroup, because the committer that wrote the group looks for the next group itself.
 func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +144,8 @@ func (w *Writer) groupWritten(group []*Pending, decisions []Decision, late bool)
 	}
 }
 
-// requeue makes p ready again, before the other ops of its application. A group had taken p, and p is still the first on its key.
+// requeue makes p ready again, before the other ops of its application. A group had taken p, and p is still the first
+// on its key.
 func (w *Writer) requeue(p *Pending) {
 	p.isQueued = true
 	p.app.queuedBytes += p.size

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The Writer's queue holds the ops that wait for a transaction. Each application has a queue, and applications take turns. Each key
-// has a queue too, because its ops are written one by one. The queue has bounds for its bytes in all, and the bytes of one application,
-// the wait of its ops, and the ops on one key.
+// The Writer's queue holds the ops that wait for a transaction. Each application has a queue, and applications take
+// turns. Each key has a queue too, because its ops are written one by one. The queue has bounds for its bytes in all,
+// and the bytes of one application, the wait of its ops, and the ops on one key.
 
 // undecided returns the number of ops that are queued or in transactions, and their bytes.
 func (w *Writer) undecided() (ops, bytes int) {
@@ -60,8 +60,9 @@ func (w *Writer) dequeue(p *Pending) bool {
 	return true
 }
 
-// wouldWaitTooLong reports whether p is refused because it would wait too long. A set may wait for WriterConfig.QueueWait. All other ops may wait
-// twice as long, so cancels and answers are still accepted when sets are refused. No op may wait past its caller's deadline.
+// wouldWaitTooLong reports whether p is refused because it would wait too long. A set may wait for
+// WriterConfig.QueueWait. All other ops may wait twice as long, so cancels and answers are still accepted when sets are
+// refused. No op may wait past its caller's deadline.
 func (w *Writer) wouldWaitTooLong(app *appQueue, p *Pending) bool {
 	bound := w.cfg.QueueWait
 	if p.op.Set == nil {
@@ -74,8 +75,8 @@ func (w *Writer) wouldWaitTooLong(app *appQueue, p *Pending) bool {
 	return wait > bound
 }
 
-// stall returns how long ready ops have waited without a group being taken. Callers with little time withdraw their ops, so the age of the
-// oldest op does not show it.
+// stall returns how long ready ops have waited without a group being taken. Callers with little time withdraw their
+// ops, so the age of the oldest op does not show it.
 func (w *Writer) stall(now time.Time) time.Duration {
 	if w.stalledSince.IsZero() {
 		return 0
@@ -83,9 +84,10 @@ func (w *Writer) stall(now time.Time) time.Duration {
 	return now.Sub(w.stalledSince)
 }
 
-// expectedWait estimates how long a new op of the application would wait for its group. The first ready op shows how long a group takes: it
-// has waited for the groups of the ops ahead of it, and for the transaction before them. Example with groups of 500 ops: the first ready op
-// had 500 ops ahead and has waited 300 ms, so 2 transactions take 300 ms. With 2,000 ready ops, a new op waits for 5: 750 ms.
+// expectedWait estimates how long a new op of the application would wait for its group. The first ready op shows how
+// long a group takes: it has waited for the groups of the ops ahead of it, and for the transaction before them. Example
+// with groups of 500 ops: the first ready op had 500 ops ahead and has waited 300 ms, so 2 transactions take 300 ms.
+// With 2,000 ready ops, a new op waits for 5: 750 ms.
 func (w *Writer) expectedWait(app *appQueue, now time.Time) time.Duration {
 	first := app.ready.first
 	if first == nil {
@@ -121,9 +123,9 @@ func (w *Writer) forgetIfEmpty(app *appQueue) {
 	}
 }
 
-// makeRoom reports whether the queue has room for size more bytes of the application. If the queue is full, the application with the
-// most queued bytes loses ops, the newest first. One application alone never fills the queue, so there is room for others without
-// pushing ops out.
+// makeRoom reports whether the queue has room for size more bytes of the application. If the queue is full, the
+// application with the most queued bytes loses ops, the newest first. One application alone never fills the queue, so
+// there is room for others without pushing ops out.
 func (w *Writer) makeRoom(app *appQueue, size int) (pushedOut []*Pending, fits bool) {
 	if app.bytes+size > w.cfg.QueueBytes/4*3 {
 		return nil, false
@@ -185,7 +187,8 @@ func (w *Writer) newKeyQueue() *keyQueue {
 	return new(keyQueue)
 }
 
-// countReady counts an op that was added to the application's ready ops, and gives the application a turn if it has none.
+// countReady counts an op that was added to the application's ready ops, and gives the application a turn if it has
+// none.
 func (w *Writer) countReady(app *appQueue) {
 	w.ready++
 	app.readyOps++
@@ -198,8 +201,8 @@ func (w *Writer) countReady(app *appQueue) {
 	}
 }
 
-// removeFromLists takes p out of its application's lists. p stays in the queue of its key. An application that has no ready ops left
-// keeps its turn until take reaches it.
+// removeFromLists takes p out of its application's lists. p stays in the queue of its key. An application that has no
+// ready ops left keeps its turn until take reaches it.
 func (w *Writer) removeFromLists(p *Pending) {
 	if p.keyQueue.first == p {
 		p.app.ready.remove(p)
@@ -213,8 +216,8 @@ func (w *Writer) removeFromLists(p *Pending) {
 	heap.Fix(&w.appsBySize, p.app.heapIndex)
 }
 
-// removeFromKey takes p, which is in no list any more, out of the queue of its key and out of all counts. The next op on the key
-// becomes ready.
+// removeFromKey takes p, which is in no list any more, out of the queue of its key and out of all counts. The next op
+// on the key becomes ready.
 func (w *Writer) removeFromKey(p *Pending) {
 	queue, app, first := p.keyQueue, p.app, p.keyQueue.first == p
 	if p.prevOnKey != nil {

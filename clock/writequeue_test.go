@@ -81,7 +81,8 @@ func TestWriterPushesOutTheNewestOfTheLargestApplication(t *testing.T) {
 	})
 }
 
-// An application whose ops wait too long gets no further sets, and after twice that wait no other ops. Other applications are accepted.
+// An application whose ops wait too long gets no further sets, and after twice that wait no other ops. Other
+// applications are accepted.
 func TestWriterRefusesAnApplicationWhoseOpsWaitTooLong(t *testing.T) {
 	slow := func(_ *ServiceConfig, st *modelStore) { st.latency = 10 * time.Second }
 	withService(t, slow, func(t *testing.T, s *testService) {
@@ -137,8 +138,8 @@ func TestWriterRefusesOpsThatWouldMissTheirDeadline(t *testing.T) {
 	})
 }
 
-// What counts is the wait that the new op would have. A long queue refuses sets before any op has waited too long, and a queue that is almost
-// written accepts them although its ops have waited longer.
+// What counts is the wait that the new op would have. A long queue refuses sets before any op has waited too long, and
+// a queue that is almost written accepts them although its ops have waited longer.
 func TestWriterExpectsTheWaitOfNewOps(t *testing.T) {
 	slow := func(cfg *ServiceConfig, st *modelStore) { cfg.Writer.GroupOps, st.latency = 100, 2*time.Second }
 	withService(t, slow, func(t *testing.T, s *testService) {
@@ -208,7 +209,8 @@ func TestWriterTakesApplicationsInTurn(t *testing.T) {
 	})
 }
 
-// Turns count bytes, so an application with large payloads does not fill the groups beside an application with small payloads.
+// Turns count bytes, so an application with large payloads does not fill the groups beside an application with small
+// payloads.
 func TestWriterCountsTurnsInBytes(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		first := s.set("first")
@@ -330,8 +332,8 @@ func TestWithdrawnOpsAreNotWritten(t *testing.T) {
 	})
 }
 
-// While no group is taken, callers with little time are refused at once, although each withdraws its op when its time is over. Nothing of
-// their ops stays.
+// While no group is taken, callers with little time are refused at once, although each withdraws its op when its time
+// is over. Nothing of their ops stays.
 func TestWithdrawnOpsShowThatTheStoreHangs(t *testing.T) {
 	withService(t, func(_ *ServiceConfig, st *modelStore) { st.latency = 14 * time.Second }, func(t *testing.T, s *testService) {
 		written := s.set("written")
@@ -404,7 +406,8 @@ func TestOpBehindAWithdrawnOneIsWritten(t *testing.T) {
 	})
 }
 
-// A client that has closed only its sending half looks like a client that has left. Its op is written if a group begins soon.
+// A client that has closed only its sending half looks like a client that has left. Its op is written if a group begins
+// soon.
 func TestWriterServesAClientThatHalfClosed(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		closed, cancel := context.WithCancel(t.Context())

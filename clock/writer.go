@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Writer writes concurrent ops in groups. While one transaction is being written, the next group collects. So an idle service adds
-// no wait, and a busy service shares each commit among hundreds of ops. A second transaction runs beside the first only for many
-// ops, or if the first takes long. No key is in two transactions at a time, so ops on one key apply in order of arrival. An op whose
-// row is locked waits in a transaction of its own, and the ops behind it on its key wait for it. Applications take turns, both in
-// groups and among the transactions that wait. An op whose caller has left is dropped.
+// Writer writes concurrent ops in groups. While one transaction is being written, the next group collects. So an idle
+// service adds no wait, and a busy service shares each commit among hundreds of ops. A second transaction runs beside
+// the first only for many ops, or if the first takes long. No key is in two transactions at a time, so ops on one key
+// apply in order of arrival. An op whose row is locked waits in a transaction of its own, and the ops behind it on its
+// key wait for it. Applications take turns, both in groups and among the transactions that wait. An op whose caller has
+// left is dropped.
 //
-// WriterConfig.Committers goroutines take groups of ops from the queue. Each locked key has a goroutine too. One mutex guards the queue
-// and the lock slots. No goroutine holds it while it waits or writes.
+// WriterConfig.Committers goroutines take groups of ops from the queue. Each locked key has a goroutine too. One mutex
+// guards the queue and the lock slots. No goroutine holds it while it waits or writes.
 type Writer struct {
 	cfg            WriterConfig
 	store          Store

@@ -56,6 +56,6 @@ func (c WriterConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// writeTimeout is the most time for a transaction, so that a server that stopped replying does not occupy a committer for ever.
-// Validate accepts no LockWait that is longer.
+// writeTimeout is the most time for a transaction, so that a server that stopped replying does not occupy a committer
+// for ever. Validate accepts no LockWait that is longer.
 const writeTimeout = RequestTimeout

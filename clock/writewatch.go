@@ -20,8 +20,9 @@ const (
 // faultLogEvery is the least time between two log lines about failed writes, even if writes succeed in between.
 const faultLogEvery = 10 * time.Second
 
-// writeWatch knows whether writes succeed. While they fail it probes by itself, because a node that is not ready gets no requests. It
-// logs the first failure, at most one failure in faultLogEvery, and the first success after a logged failure.
+// writeWatch knows whether writes succeed. While they fail it probes by itself, because a node that is not ready gets
+// no requests. It logs the first failure, at most one failure in faultLogEvery, and the first success after a logged
+// failure.
 type writeWatch struct {
 	prober WriteProber // nil: only requests show whether writes succeed
 	time   *Timebase
@@ -57,7 +58,8 @@ func (w *writeWatch) failed(err error) {
 	}
 }
 
-// countFailure counts a failure. It reports whether to log it, with the number of failures that were not logged since the last line.
+// countFailure counts a failure. It reports whether to log it, with the number of failures that were not logged since
+// the last line.
 func (w *writeWatch) countFailure(err error) (suppressed int, mustLog bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +116,8 @@ func (w *writeWatch) run(ctx context.Context) {
 	}
 }
 
-// step probes unless a write has failed within probeEvery. It returns the wait until the next step, 0 if writes succeed.
+// step probes unless a write has failed within probeEvery. It returns the wait until the next step, 0 if writes
+// succeed.
 func (w *writeWatch) step(ctx context.Context) time.Duration {
 	w.mu.Lock()
 	failures, quiet := w.failures, time.Since(w.last)

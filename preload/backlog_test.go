@@ -24,7 +24,8 @@ func (r *rig) commit(application string, first int64, count int, due clock.Insta
 	}
 }
 
-// backlogRig returns a rig with one loader, whose heap leaves out the rows of restrictedApplication. It also returns the rig's time.
+// backlogRig returns a rig with one loader, whose heap leaves out the rows of restrictedApplication. It also returns
+// the rig's time.
 func backlogRig(t *testing.T, owner Ownership) (*rig, clock.Instant) {
 	t.Helper()
 	cfg := DefaultConfig()
@@ -40,8 +41,8 @@ const (
 	firstOther  = int64(1_000_000) // lowest id of other applications' rows
 )
 
-// A restricted application has a backlog. The first page brings the other alarms that are recent or come due. Other applications' older rows
-// in the backlog follow. The database reads past the restricted application's rows.
+// A restricted application has a backlog. The first page brings the other alarms that are recent or come due. Other
+// applications' older rows in the backlog follow. The database reads past the restricted application's rows.
 func TestBacklogDelaysNoOtherAlarm(t *testing.T) {
 	r, now := backlogRig(t, allShards(3))
 	r.commit(restrictedApplication, 1, backlogRows, now.Add(-10*time.Minute))
@@ -67,8 +68,8 @@ func TestBacklogDelaysNoOtherAlarm(t *testing.T) {
 	}
 }
 
-// One sweep finds recent rows of other applications beside a restricted application's backlog. It also finds them among thousands of
-// recent rows of the restricted application.
+// One sweep finds recent rows of other applications beside a restricted application's backlog. It also finds them among
+// thousands of recent rows of the restricted application.
 func TestSweepFindsRecentRowsBesideBacklog(t *testing.T) {
 	for _, flood := range []int{0, 5000} {
 		t.Run(fmt.Sprintf("flood of %d", flood), func(t *testing.T) {
@@ -93,7 +94,8 @@ func TestSweepFindsRecentRowsBesideBacklog(t *testing.T) {
 	}
 }
 
-// Thousands of recent rows of one application are in the heap. A sweep finds another application's new row beside them, in few pages.
+// Thousands of recent rows of one application are in the heap. A sweep finds another application's new row beside them,
+// in few pages.
 func TestSweepFindsNewRowsBesideThousandsInHeap(t *testing.T) {
 	r, now := backlogRig(t, allShards(3))
 	r.commit("b", 1, backlogRows, now.Add(-5*time.Second))
@@ -119,8 +121,8 @@ func TestSweepFindsNewRowsBesideThousandsInHeap(t *testing.T) {
 	}
 }
 
-// A gained shard is read from the beginning, and the other shards are not read again. For a gained application few other rows are read.
-// Lost shards and lost applications cause no read.
+// A gained shard is read from the beginning, and the other shards are not read again. For a gained application few
+// other rows are read. Lost shards and lost applications cause no read.
 func TestOnlyGainedShardsAndApplicationsAreReadAgain(t *testing.T) {
 	o := &fakeOwnership{shards: []int{0, 1}, changed: make(chan struct{})}
 	r, now := backlogRig(t, o)

@@ -6,15 +6,17 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// behind holds the addressees that are behind. The heap left out rows of such an addressee, so its rows between a position and the
-// watermark may be missing in the heap.
+// behind holds the addressees that are behind. The heap left out rows of such an addressee, so its rows between a
+// position and the watermark may be missing in the heap.
 type behind struct {
 	skippedFrom map[store.Addressee]*skipped // by addressee; at most maxBehind
 	// frequent has addressees to exclude in queries, at most store.MaxDueNames. Some may not be behind any more.
 	frequent []store.Addressee
-	// rechecks has the addressees for whose missing rows the heap may have room now. The heap names each further such addressee.
+	// rechecks has the addressees for whose missing rows the heap may have room now. The heap names each further such
+	// addressee.
 	rechecks map[store.Addressee]struct{}
-	// gainedAddressees has the addressees that are read from the beginning, because the node rings them in more shards than before.
+	// gainedAddressees has the addressees that are read from the beginning, because the node rings them in more shards
+	// than before.
 	gainedAddressees map[store.Addressee]struct{}
 }
 
@@ -73,8 +75,9 @@ func (b *behind) noteRechecks(addressees []store.Addressee) {
 	}
 }
 
-// positionsWithRoom returns the addressees for whose missing rows the heap has room, with the positions where these rows begin. With all
-// it asks the heap about every addressee that is behind, else about the addressees that noteRechecks noted.
+// positionsWithRoom returns the addressees for whose missing rows the heap has room, with the positions where these
+// rows begin. With all it asks the heap about every addressee that is behind, else about the addressees that
+// noteRechecks noted.
 func (b *behind) positionsWithRoom(all bool, watermark store.Position, hasRoom hasRoomFunc) map[store.Addressee]store.Position {
 	positions := map[store.Addressee]store.Position{}
 	if all {
@@ -146,8 +149,8 @@ func (b *behind) skips(d *store.Due) bool {
 	return true
 }
 
-// makeFrequent notes an addressee as frequent. If the list is full, it replaces the addressee with the fewest dropped rows, unless
-// that addressee has as many.
+// makeFrequent notes an addressee as frequent. If the list is full, it replaces the addressee with the fewest dropped
+// rows, unless that addressee has as many.
 func (b *behind) makeFrequent(addressee store.Addressee, dropped int) {
 	if slices.Contains(b.frequent, addressee) {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// emptyCheck reads whether any row of the node is overdue, in one statement for all loaders. While none is, the loaders need no sweeps of
-// their own, so an idle node reads once a second. All loaders of a node share one emptyCheck.
+// emptyCheck reads whether any row of the node is overdue, in one statement for all loaders. While none is, the loaders
+// need no sweeps of their own, so an idle node reads once a second. All loaders of a node share one emptyCheck.
 type emptyCheck struct {
 	source   store.Loader
 	shards   func() []int  // all shards of the loaders
@@ -27,12 +27,13 @@ type emptyResult struct {
 	shards []int         // shards that the read found empty; sorted. Nil if any shard has an overdue row
 }
 
-// turnWait is how long a loader waits for the result of another loader's read. Then it sweeps by itself, so a read that hangs holds up one
-// loader alone.
+// turnWait is how long a loader waits for the result of another loader's read. Then it sweeps by itself, so a read that
+// hangs holds up one loader alone.
 const turnWait = 250 * time.Millisecond
 
-// read returns a result whose read began after lastLook, the time of the loader's last look. It reads only if no other loader has just read.
-// empty is true if the result shows no overdue row in the given shards. If it is false, the loader sweeps by itself.
+// read returns a result whose read began after lastLook, the time of the loader's last look. It reads only if no other
+// loader has just read. empty is true if the result shows no overdue row in the given shards. If it is false, the
+// loader sweeps by itself.
 func (c *emptyCheck) read(ctx context.Context, lastLook time.Time, now clock.Instant, shards []int) (r emptyResult, empty bool, err error) {
 	arrived := time.Now()
 	select {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// While no alarm is overdue, the loaders together read once a second. They find an overdue row within a second although its wake-up was lost.
-// Then each of them sweeps its shards, until no row is overdue.
+// While no alarm is overdue, the loaders together read once a second. They find an overdue row within a second although
+// its wake-up was lost. Then each of them sweeps its shards, until no row is overdue.
 func TestIdleLoadersReadOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
@@ -58,7 +58,8 @@ func TestIdleLoadersReadOnceASecond(t *testing.T) {
 	})
 }
 
-// A check that hangs holds up the loader that reads it, and no other loader. A check that is slow still stands for all loaders.
+// A check that hangs holds up the loader that reads it, and no other loader. A check that is slow still stands for all
+// loaders.
 func TestSlowCheckHoldsUpNoOtherLoader(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"hangs": time.Hour, "slow": 700 * time.Millisecond, "a little slow": 200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +99,8 @@ func TestSlowCheckHoldsUpNoOtherLoader(t *testing.T) {
 	}
 }
 
-// A check that began before a loader's last sweep says nothing about the time since. Nor does a check without one of the loader's shards.
+// A check that began before a loader's last sweep says nothing about the time since. Nor does a check without one of
+// the loader's shards.
 func TestEmptyCheckIsForLaterSweepsAndReadShards(t *testing.T) {
 	r := newRig(t, DefaultConfig(), 1000, allShards(3))
 	c := r.loaders[0].check

@@ -17,8 +17,8 @@ type gap struct {
 }
 
 const (
-	// recentAge is the age up to which due alarms are recent. Loaders read them before a backlog, and every sweep reaches them. A write
-	// commits less than recentAge after its now, so a newly committed row is recent or due later.
+	// recentAge is the age up to which due alarms are recent. Loaders read them before a backlog, and every sweep
+	// reaches them. A write commits less than recentAge after its now, so a newly committed row is recent or due later.
 	recentAge = 10 * time.Second
 	// outageAge is longer than most outages. Loaders read alarms that came due in an outage before older alarms.
 	outageAge = 5 * time.Minute
@@ -44,7 +44,8 @@ func addGap(gaps []gap, g gap) []gap {
 	return []gap{all}
 }
 
-// nextGap divides the gaps by age. It returns the first gap of the lowest age class, which came due last, and the other gaps.
+// nextGap divides the gaps by age. It returns the first gap of the lowest age class, which came due last, and the other
+// gaps.
 func nextGap(gaps []gap, now clock.Instant) (next gap, others []gap) {
 	for _, g := range gaps {
 		others = append(others, g.divide(now)...)

@@ -33,8 +33,8 @@ func covers(gaps []gap, shard int, at store.Position) bool {
 	})
 }
 
-// Random gaps are read to their end. Each position of each gap is read. The parts of one gap do not overlap. No part is read while a part
-// of a lower age class waits.
+// Random gaps are read to their end. Each position of each gap is read. The parts of one gap do not overlap. No part is
+// read while a part of a lower age class waits.
 func TestGapsAreReadOnceAndNewestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGap(t)

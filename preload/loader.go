@@ -33,8 +33,8 @@ type loader struct {
 	progress progress
 }
 
-// assign sets the loader's shards. It drops the heap entries of lost shards. The loader reads gained shards and applications from the
-// beginning.
+// assign sets the loader's shards. It drops the heap entries of lost shards. The loader reads gained shards and
+// applications from the beginning.
 func (l *loader) assign(a assignment) {
 	l.progress.assign(a, func() {
 		l.heap.KeepShards(l.number, func(shard int) bool { return slices.Contains(a.shards, shard) })
@@ -93,8 +93,8 @@ func (l *loader) failed(err error) time.Duration {
 	return wait
 }
 
-// read sweeps if the last sweep is older than cfg.Sweep. Then it reads a page of each other kind that has something to read. more
-// reports whether there may be a further page.
+// read sweeps if the last sweep is older than cfg.Sweep. Then it reads a page of each other kind that has something to
+// read. more reports whether there may be a further page.
 func (l *loader) read(ctx context.Context) (more bool, err error) {
 	if len(l.progress.assigned()) == 0 {
 		l.lastSweep = time.Now()
@@ -149,8 +149,8 @@ func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err e
 	return page.CompleteUntil.Before(horizon), nil
 }
 
-// catchUp reads the next page for addressees that are behind and for which the heap has room now. After a sweep it asks the heap about
-// all of them, because the room for an addressee also depends on the other addressees' entries.
+// catchUp reads the next page for addressees that are behind and for which the heap has room now. After a sweep it asks
+// the heap about all of them, because the room for an addressee also depends on the other addressees' entries.
 func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error) {
 	rechecks, roomy := l.heap.TakeRechecks(l.number)
 	l.progress.noteRechecks(rechecks)
@@ -185,10 +185,10 @@ func (l *loader) catchUp(ctx context.Context, sweep bool) (more bool, err error)
 // maxRowsPerUseful is the number of rows that pages for some addressees may bring for each useful row, on average.
 const maxRowsPerUseful = 3
 
-// affords reports whether catchUp may read a page for some addressees now. Such pages use up credit, and their useful rows earn
-// credit. Without this bound thousands of addressees would cost one page each for a few rows, because each of them runs low at another
-// moment. Each sweep allows one page. Pages for gained addressees have no bound: such addressees are few, and their subscribers wait.
-// Nor have pages for all addressees of a route that are behind.
+// affords reports whether catchUp may read a page for some addressees now. Such pages use up credit, and their useful
+// rows earn credit. Without this bound thousands of addressees would cost one page each for a few rows, because each of
+// them runs low at another moment. Each sweep allows one page. Pages for gained addressees have no bound: such
+// addressees are few, and their subscribers wait. Nor have pages for all addressees of a route that are behind.
 func (l *loader) affords(sweep bool) bool {
 	page := l.cfg.Page * len(l.progress.assigned())
 	l.credit = max(-page, min(l.credit, page))
@@ -214,8 +214,8 @@ func (l *loader) backlog(ctx context.Context, now clock.Instant) (more bool, err
 	return true, nil
 }
 
-// exclude adds the addressees whose rows the database is to skip: others, and the frequent addressees that are behind. It adds none
-// if there are no others and most rows of the kind's last read were useful.
+// exclude adds the addressees whose rows the database is to skip: others, and the frequent addressees that are behind.
+// It adds none if there are no others and most rows of the kind's last read were useful.
 func (l *loader) exclude(kind string, q store.DueQuery, others ...store.Addressee) store.DueQuery {
 	if l.sparse[kind] || len(others) > 0 {
 		names := append(l.progress.frequentFrom(q.From), others...)
@@ -250,8 +250,8 @@ func (l *loader) readPage(ctx context.Context, kind string, q store.DueQuery) (d
 	return duePage{page, q.Filtered(), q.Limit * len(q.Shards)}, err
 }
 
-// learn notes whether the next read of the kind should be filtered. A filter costs the database a second look at the index. It pays off
-// when most rows are useless.
+// learn notes whether the next read of the kind should be filtered. A filter costs the database a second look at the
+// index. It pays off when most rows are useless.
 func (l *loader) learn(kind string, page duePage, useful int) {
 	switch {
 	case !page.filtered && len(page.Rows) > 0:
@@ -271,8 +271,8 @@ func (l *loader) takeCommitted(rows []store.Due, gone []int64) {
 	})
 }
 
-// offer offers the rows that this node rings to the heap. It returns the rows that the heap left out: for each addressee the first such
-// row.
+// offer offers the rows that this node rings to the heap. It returns the rows that the heap left out: for each
+// addressee the first such row.
 func (l *loader) offer(rows []store.Due) (missing []store.Due) {
 	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return !l.rings(d.Shard, d.Addressee()) })
 	if len(rows) == 0 {

@@ -26,8 +26,8 @@ type OverdueDeps struct {
 	Registerer prometheus.Registerer
 }
 
-// Overdue counts the overdue alarms in the database. The count does not depend on loaders, heap or wake-ups, so it shows whether they
-// do their work.
+// Overdue counts the overdue alarms in the database. The count does not depend on loaders, heap or wake-ups, so it
+// shows whether they do their work.
 type Overdue struct {
 	counter store.OverdueCounter
 	owner   Owner

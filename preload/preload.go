@@ -16,21 +16,22 @@ import (
 
 // Heap holds alarms that are due soon. Each loader has one share of it. shareIndex counts from 0.
 type Heap interface {
-	// Offer adds rows to the share. It returns the first missing row of each addressee: the first row that found no room or lost its
-	// room, in this call or since the last one.
+	// Offer adds rows to the share. It returns the first missing row of each addressee: the first row that found no
+	// room or lost its room, in this call or since the last one.
 	Offer(shareIndex int, rows []store.Due) (missing []store.Due)
 	// Remove drops the entries with these ids from the share.
 	Remove(shareIndex int, ids []int64)
 	// KeepShards drops the share's entries of shards for which wanted is false.
 	KeepShards(shareIndex int, wanted func(shard int) bool)
-	// TakeRechecks returns the addressees for which HasRoomFor may have become true since the last call. roomy means that a route has
-	// room for all its addressees, so HasRoomFor may be true for any of them.
+	// TakeRechecks returns the addressees for which HasRoomFor may have become true since the last call. roomy means
+	// that a route has room for all its addressees, so HasRoomFor may be true for any of them.
 	TakeRechecks(shareIndex int) (addressees []store.Addressee, roomy bool)
-	// HasRoomFor reports whether the share has room for an addressee's missing rows, which begin at a position. With forAll it reports
-	// true only if there is room for all addressees of the same route. After false, TakeRechecks returns the addressee once the
-	// result may have changed.
+	// HasRoomFor reports whether the share has room for an addressee's missing rows, which begin at a position. With
+	// forAll it reports true only if there is room for all addressees of the same route. After false, TakeRechecks
+	// returns the addressee once the result may have changed.
 	HasRoomFor(shareIndex int, addressee store.Addressee, from store.Position, forAll bool) bool
-	// LoaderWake returns a channel that is signalled when TakeRechecks has addressees to return, or Offer has missing rows to return.
+	// LoaderWake returns a channel that is signalled when TakeRechecks has addressees to return, or Offer has missing
+	// rows to return.
 	LoaderWake(shareIndex int) <-chan struct{}
 }
 
@@ -84,7 +85,8 @@ type Deps struct {
 	Registerer prometheus.Registerer
 }
 
-// Preloader runs the loaders. It also takes newly committed rows: from this node's writes and rings, and from other nodes.
+// Preloader runs the loaders. It also takes newly committed rows: from this node's writes and rings, and from other
+// nodes.
 type Preloader struct {
 	ownership Ownership
 	time      Time
@@ -133,7 +135,8 @@ func (p *Preloader) Run(ctx context.Context) error {
 	}
 }
 
-// gainPause is the least time between two assignments of gained applications. Each such assignment costs a read through the due index.
+// gainPause is the least time between two assignments of gained applications. Each such assignment costs a read through
+// the due index.
 const gainPause = time.Second
 
 // assigner gives loaders their shards, and gained applications at most once every gainPause. Run's goroutine owns it.
@@ -181,8 +184,8 @@ func (p *Preloader) byLoader(shards []int) [][]int {
 // Owned returns the shards that this node owns.
 func (p *Preloader) Owned() []int { return p.ownership.Owned() }
 
-// Committed takes the decisions that this node just committed. It removes the changed alarms from the heap, offers their new rows before the
-// watermarks, and announces the new rows to the other nodes.
+// Committed takes the decisions that this node just committed. It removes the changed alarms from the heap, offers
+// their new rows before the watermarks, and announces the new rows to the other nodes.
 func (p *Preloader) Committed(written []clock.Decision) {
 	due := make([]store.Due, 0, len(written))
 	gone := make([][]int64, len(p.loaders))
@@ -206,8 +209,8 @@ func (p *Preloader) Committed(written []clock.Decision) {
 	p.announce(due)
 }
 
-// Offer takes rows that are due again because this node rang them without success. It offers them to the heap and announces them to the
-// other nodes.
+// Offer takes rows that are due again because this node rang them without success. It offers them to the heap and
+// announces them to the other nodes.
 func (p *Preloader) Offer(rows []store.Due) {
 	p.distribute(rows, make([][]int64, len(p.loaders)))
 	p.announce(rows)
@@ -236,16 +239,16 @@ func (p *Preloader) announce(rows []store.Due) {
 	}
 }
 
-// Rewind lets the loaders read all due alarms once more. Refresh calls it while the database's time is unknown, because it then cannot
-// tell which alarms are recent.
+// Rewind lets the loaders read all due alarms once more. Refresh calls it while the database's time is unknown, because
+// it then cannot tell which alarms are recent.
 func (p *Preloader) Rewind() {
 	for _, l := range p.loaders {
 		l.rewind()
 	}
 }
 
-// Refresh lets the loaders read the recent and the coming alarms once more. It is for moments when wake-ups may have been lost. Lost
-// wake-ups with older alarms need no read: the sweeps have found these alarms.
+// Refresh lets the loaders read the recent and the coming alarms once more. It is for moments when wake-ups may have
+// been lost. Lost wake-ups with older alarms need no read: the sweeps have found these alarms.
 func (p *Preloader) Refresh() {
 	now, err := p.time.Now()
 	if err != nil {

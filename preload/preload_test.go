@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeTable is a store.Loader with its rows in memory. Each read calls meanwhile after it has taken its rows and before it returns them.
+// fakeTable is a store.Loader with its rows in memory. Each read calls meanwhile after it has taken its rows and before
+// it returns them.
 type fakeTable struct {
 	meanwhile func() // nil: nothing
 
@@ -79,7 +80,8 @@ func (f *fakeTable) set(d time.Duration) {
 	f.wait = d
 }
 
-// scanned returns the rows that a filtered read lets through. Beyond the query's scan limit it ends the query earlier, like a store.
+// scanned returns the rows that a filtered read lets through. Beyond the query's scan limit it ends the query earlier,
+// like a store.
 func scanned(q *store.DueQuery, rows []store.Due) []store.Due {
 	if !q.Filtered() {
 		return rows
@@ -229,8 +231,8 @@ func newRig(t interface {
 	return r
 }
 
-// write commits a change of an alarm and wakes the preloader. The alarm becomes due at the given time, or ends if that is NoInstant. The
-// id determines shard, application, target and priority.
+// write commits a change of an alarm and wakes the preloader. The alarm becomes due at the given time, or ends if that
+// is NoInstant. The id determines shard, application, target and priority.
 func (r *rig) write(id int64, due clock.Instant) {
 	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(rigTargets[id%5], int(id%10)), Shard: int(id % 3), Application: rigApplications[id%4]}
 	verdict := clock.Replace
@@ -249,8 +251,8 @@ func (r *rig) write(id int64, due clock.Instant) {
 	}}})
 }
 
-// checkHeap returns an error if the heap lacks the current version of a row before the watermark. Rows in gaps, rows of applications that
-// are behind and rows that other nodes ring may be missing.
+// checkHeap returns an error if the heap lacks the current version of a row before the watermark. Rows in gaps, rows of
+// applications that are behind and rows that other nodes ring may be missing.
 func (r *rig) checkHeap() error {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
@@ -282,8 +284,8 @@ func (r *rig) checkHeap() error {
 	return nil
 }
 
-// endedInHeap returns the ids of ended alarms that are in the heap. A read that overlaps a ring may bring in an ended alarm, which claims
-// skip; in these tests no ring ends an alarm during a read.
+// endedInHeap returns the ids of ended alarms that are in the heap. A read that overlaps a ring may bring in an ended
+// alarm, which claims skip; in these tests no ring ends an alarm during a read.
 func (r *rig) endedInHeap() (ids []int64) {
 	for id := range r.heap.rows {
 		if _, ok := r.table.rows[id]; !ok {
@@ -344,8 +346,8 @@ func drawShards(t *rapid.T) []int {
 	return [][]int{{}, {0}, {1, 2}, {0, 2}, {0, 1, 2}}[rapid.IntRange(0, 4).Draw(t, "shards")]
 }
 
-// At no time does the heap lack the current version of a committed row before the watermark. Some commits happen after a read has taken
-// its rows and before it ends.
+// At no time does the heap lack the current version of a committed row before the watermark. Some commits happen after
+// a read has taken its rows and before it ends.
 func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := testConfig()

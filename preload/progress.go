@@ -8,10 +8,11 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// progress records how far a loader has read: the watermark, the gaps below it, and the addressees that are behind. Its methods lock it
-// while they offer rows to the heap, so the record always matches the offers.
+// progress records how far a loader has read: the watermark, the gaps below it, and the addressees that are behind. Its
+// methods lock it while they offer rows to the heap, so the record always matches the offers.
 //
-// Only the loader's goroutine begins and ends reads, one at a time. Any goroutine may call the other methods at any time.
+// Only the loader's goroutine begins and ends reads, one at a time. Any goroutine may call the other methods at any
+// time.
 type progress struct {
 	mu        sync.Mutex
 	shards    []int          // sorted
@@ -20,11 +21,11 @@ type progress struct {
 	behind    behind
 	cursor    store.Position // end of the last read for addressees that are behind; the next such read goes on there
 	epoch     int            // counts resets; a read that began in an earlier epoch puts no unread rest back
-	// committed has the ids that were committed since the current read began. The read's rows with these ids are outdated. Nil while no
-	// read runs.
+	// committed has the ids that were committed since the current read began. The read's rows with these ids are
+	// outdated. Nil while no read runs.
 	committed map[int64]struct{}
-	// overflow is true when committed would need more than maxCommitted ids. Then all rows of the read are dropped. A sweep goes on;
-	// every other read is repeated.
+	// overflow is true when committed would need more than maxCommitted ids. Then all rows of the read are dropped. A
+	// sweep goes on; every other read is repeated.
 	overflow bool
 }
 
@@ -44,8 +45,8 @@ type assignment struct {
 	applications []string // applications to read from the beginning in all shards; sorted
 }
 
-// assign sets the shards. The loader reads all rows of gained shards and applications. The other shards keep their watermark. If
-// shards were lost, assign calls dropEntries, which has to drop their entries from the heap.
+// assign sets the shards. The loader reads all rows of gained shards and applications. The other shards keep their
+// watermark. If shards were lost, assign calls dropEntries, which has to drop their entries from the heap.
 func (p *progress) assign(a assignment, dropEntries func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +88,8 @@ func (p *progress) reset() {
 	p.epoch++
 }
 
-// start sets the watermark if there is none: to recent. The time before becomes a gap, so that recent rows are read before a backlog.
+// start sets the watermark if there is none: to recent. The time before becomes a gap, so that recent rows are read
+// before a backlog.
 func (p *progress) start(recent clock.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,10 +142,10 @@ func (p *progress) frequentFrom(from store.Position) []store.Addressee {
 	return p.behind.frequentFrom(from)
 }
 
-// beginPage begins a read from the watermark to the horizon. It raises the watermark to the horizon, so that rows committed from now
-// on are offered by the commit itself. ok is false when the watermark is past enough: then there is nothing to read. A watermark past
-// the horizon dates from before the database's clock was set back. beginPage lowers it, because other nodes send wake-ups only for rows
-// within the present window.
+// beginPage begins a read from the watermark to the horizon. It raises the watermark to the horizon, so that rows
+// committed from now on are offered by the commit itself. ok is false when the watermark is past enough: then there is
+// nothing to read. A watermark past the horizon dates from before the database's clock was set back. beginPage lowers
+// it, because other nodes send wake-ups only for rows within the present window.
 func (p *progress) beginPage(enough clock.Instant, horizon store.Position) (from store.Position, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +158,8 @@ func (p *progress) beginPage(enough clock.Instant, horizon store.Position) (from
 	return from, true
 }
 
-// endPage ends the read: it lowers the watermark to the position up to which the page is complete, and offers the rows. It returns the
-// number of rows that it offered.
+// endPage ends the read: it lowers the watermark to the position up to which the page is complete, and offers the rows.
+// It returns the number of rows that it offered.
 func (p *progress) endPage(from store.Position, page store.DuePage, offer offerFunc) (useful int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +216,8 @@ func (p *progress) failGap(r gapRead) {
 	p.endRead(nil)
 }
 
-// putBack puts the rest of a gap back, without lost shards. After a reset it puts nothing back, because everything is read again.
+// putBack puts the rest of a gap back, without lost shards. After a reset it puts nothing back, because everything is
+// read again.
 func (p *progress) putBack(r gapRead) {
 	if r.epoch == p.epoch && r.from.Before(r.until) {
 		p.gaps = slices.Insert(p.gaps, 0, keepShards([]gap{r.gap}, p.shards)...)
@@ -228,17 +231,18 @@ func (p *progress) hasGained() bool {
 	return len(p.behind.gainedAddressees) > 0
 }
 
-// noteRechecks notes addressees for whose missing rows the heap may have room now. The next beginBehind asks the heap about them.
+// noteRechecks notes addressees for whose missing rows the heap may have room now. The next beginBehind asks the heap
+// about them.
 func (p *progress) noteRechecks(addressees []store.Addressee) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.behind.noteRechecks(addressees)
 }
 
-// beginBehind begins a read for addressees that are behind and for which the heap has room. With all it asks the heap about every
-// addressee that is behind, else about the addressees that noteRechecks noted. Reads go round from the first position to the last.
-// So one page serves addressees whose rows lie close together, and no addressee waits for another one's backlog. ok is false when
-// there is nothing to read.
+// beginBehind begins a read for addressees that are behind and for which the heap has room. With all it asks the heap
+// about every addressee that is behind, else about the addressees that noteRechecks noted. Reads go round from the
+// first position to the last. So one page serves addressees whose rows lie close together, and no addressee waits for
+// another one's backlog. ok is false when there is nothing to read.
 func (p *progress) beginBehind(all bool, hasRoom hasRoomFunc) (b behindRead, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,7 +262,8 @@ func (p *progress) beginBehind(all bool, hasRoom hasRoomFunc) (b behindRead, ok 
 	return b, true
 }
 
-// firstFrom returns the earliest position at or after cursor. If there is none, it returns the earliest position of all.
+// firstFrom returns the earliest position at or after cursor. If there is none, it returns the earliest position of
+// all.
 func firstFrom(positions map[store.Addressee]store.Position, cursor store.Position) store.Position {
 	var earliest, next store.Position
 	hasEarliest, hasNext := false, false
@@ -276,8 +281,8 @@ func firstFrom(positions map[store.Addressee]store.Position, cursor store.Positi
 	return earliest
 }
 
-// endBehind offers the rows of the addressees that were read for, and notes from where on these addressees are still behind. It
-// returns the number of rows that it offered.
+// endBehind offers the rows of the addressees that were read for, and notes from where on these addressees are still
+// behind. It returns the number of rows that it offered.
 func (p *progress) endBehind(b behindRead, page store.DuePage, offer offerFunc) (useful int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,8 +324,8 @@ func (p *progress) beginSweep() {
 	p.beginRead()
 }
 
-// endSweep offers the rows and returns the number of rows that it offered. It takes ownership of the page's rows and changes them in
-// place.
+// endSweep offers the rows and returns the number of rows that it offered. It takes ownership of the page's rows and
+// changes them in place.
 func (p *progress) endSweep(page store.DuePage, offer offerFunc) (useful int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -333,8 +338,8 @@ func (p *progress) failSweep() {
 	p.endRead(nil)
 }
 
-// takeCommitted notes committed rows and removed ids, so that a running read does not bring older versions. It offers the rows before
-// the watermark. It takes ownership of rows and changes them in place.
+// takeCommitted notes committed rows and removed ids, so that a running read does not bring older versions. It offers
+// the rows before the watermark. It takes ownership of rows and changes them in place.
 func (p *progress) takeCommitted(rows []store.Due, gone []int64, offer offerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -354,8 +359,8 @@ func (p *progress) markAllBehind(missing []store.Due) {
 	p.behind.markAllBehind(missing)
 }
 
-// offerRows offers rows, except rows that wait for a later read because their addressee is behind. It returns the number of offered
-// rows. It takes ownership of rows and changes them in place.
+// offerRows offers rows, except rows that wait for a later read because their addressee is behind. It returns the
+// number of offered rows. It takes ownership of rows and changes them in place.
 func (p *progress) offerRows(rows []store.Due, offer offerFunc) int {
 	rows = slices.DeleteFunc(rows, func(d store.Due) bool { return p.behind.skips(&d) })
 	p.behind.markAllBehind(offer(rows))
@@ -370,8 +375,8 @@ func (p *progress) hasShard(shard int) bool {
 // beginRead begins to note committed ids.
 func (p *progress) beginRead() { p.committed, p.overflow = map[int64]struct{}{}, false }
 
-// endRead returns the rows of the read without outdated rows, which were committed again during the read, and without rows of lost
-// shards. It takes ownership of rows and changes them in place.
+// endRead returns the rows of the read without outdated rows, which were committed again during the read, and without
+// rows of lost shards. It takes ownership of rows and changes them in place.
 func (p *progress) endRead(rows []store.Due) []store.Due {
 	committed, overflow := p.committed, p.overflow
 	p.committed, p.overflow = nil, false

@@ -19,8 +19,8 @@ const (
 
 var _ store.Loader = (*Reads)(nil)
 
-// Reads is a store.Loader that knows whether its reads succeed. It repeats a failed query until the query succeeds, because the
-// loaders of a node that yielded its shards read nothing any more.
+// Reads is a store.Loader that knows whether its reads succeed. It repeats a failed query until the query succeeds,
+// because the loaders of a node that yielded its shards read nothing any more.
 type Reads struct {
 	loader store.Loader
 

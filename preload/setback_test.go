@@ -9,7 +9,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// commitElsewhere puts a row into the table like another node that sends no wake-up, because the row is due past its window.
+// commitElsewhere puts a row into the table like another node that sends no wake-up, because the row is due past its
+// window.
 func (r *rig) commitElsewhere(id int64, due clock.Instant) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
@@ -30,8 +31,8 @@ func (r *rig) load(t *testing.T) {
 	}
 }
 
-// The database's clock is set back by minutes. The loaders read rows past their window before these are due, without a sweep. Entries
-// stay in the heap, and rows before the window's end are not read a second time.
+// The database's clock is set back by minutes. The loaders read rows past their window before these are due, without a
+// sweep. Entries stay in the heap, and rows before the window's end are not read a second time.
 func TestClockSetBackLoadsRowsBeforeTheyAreDue(t *testing.T) {
 	cfg := testConfig()
 	r := newRig(t, cfg, 1<<20, allShards(3))

@@ -25,8 +25,8 @@ const (
 	sweepOverlap = 2 * time.Second
 )
 
-// sweep finds overdue rows that other reads and wake-ups missed. After a sweep that found no row, the emptyCheck replaces the next sweeps,
-// until it finds one.
+// sweep finds overdue rows that other reads and wake-ups missed. After a sweep that found no row, the emptyCheck
+// replaces the next sweeps, until it finds one.
 func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
 	if l.sweepState.empty {
 		result, empty, err := l.check.read(ctx, l.sweepState.asOf, now, l.progress.assigned())
@@ -42,9 +42,9 @@ func (l *loader) sweep(ctx context.Context, now clock.Instant) error {
 	return l.sweepOverdue(ctx, now)
 }
 
-// sweepOverdue reads one page of overdue rows, from the end of the last sweep's page. If the page reaches neither the watermark nor now, it
-// also reads the recent rows. A row is never committed with a next_try_time older than recentAge. So the recent rows include every
-// row whose wake-up was just lost.
+// sweepOverdue reads one page of overdue rows, from the end of the last sweep's page. If the page reaches neither the
+// watermark nor now, it also reads the recent rows. A row is never committed with a next_try_time older than recentAge.
+// So the recent rows include every row whose wake-up was just lost.
 func (l *loader) sweepOverdue(ctx context.Context, now clock.Instant) error {
 	until := l.progress.capAtWatermark(store.Position{Time: now})
 	if !l.sweepState.nextOverdue.Before(until) {
@@ -64,8 +64,8 @@ func (l *loader) sweepOverdue(ctx context.Context, now clock.Instant) error {
 	return nil
 }
 
-// sweepRecent reads recent rows, from the end of the last sweep's pages of recent rows. If its pages do not reach the end of the recent
-// rows, it also reads the rows that came due since the last sweep.
+// sweepRecent reads recent rows, from the end of the last sweep's pages of recent rows. If its pages do not reach the
+// end of the recent rows, it also reads the rows that came due since the last sweep.
 func (l *loader) sweepRecent(ctx context.Context, now clock.Instant, until store.Position) error {
 	begin := store.Position{Time: recentFrom(now)}
 	from := l.sweepState.nextRecent
@@ -93,8 +93,8 @@ func (l *loader) sweepRecent(ctx context.Context, now clock.Instant, until store
 	return nil
 }
 
-// busiest returns the addressees with the most useful rows in the page. They ring from the heap, thousands at a time. The sweep skips
-// the rest of their rows.
+// busiest returns the addressees with the most useful rows in the page. They ring from the heap, thousands at a time.
+// The sweep skips the rest of their rows.
 func (l *loader) busiest(page duePage) (names []store.Addressee) {
 	counts := map[store.Addressee]int{}
 	for i := range page.Rows {
@@ -109,8 +109,8 @@ func (l *loader) busiest(page duePage) (names []store.Addressee) {
 	return names
 }
 
-// sweepPage reads a page without the rows of the addressees that exclude names, and offers its rows. It returns the page with all its
-// rows.
+// sweepPage reads a page without the rows of the addressees that exclude names, and offers its rows. It returns the
+// page with all its rows.
 func (l *loader) sweepPage(ctx context.Context, kind string, from, until store.Position, others ...store.Addressee) (duePage, error) {
 	if !from.Before(until) {
 		return duePage{DuePage: store.DuePage{CompleteUntil: until}}, nil

@@ -25,13 +25,14 @@ func (h health) String() string {
 }
 
 const (
-	// undeliveredBeforeHold is the number of consecutive undelivered rounds after which an application is held. A round is
-	// undelivered when some of its rings were returned or in doubt, and none was confirmed.
+	// undeliveredBeforeHold is the number of consecutive undelivered rounds after which an application is held. A round
+	// is undelivered when some of its rings were returned or in doubt, and none was confirmed.
 	undeliveredBeforeHold = 3
-	// unconfirmedPause is the wait of a suspect application after its first round without a confirmation. It doubles with each
-	// such round in a row, up to Config.Probe.
+	// unconfirmedPause is the wait of a suspect application after its first round without a confirmation. It doubles
+	// with each such round in a row, up to Config.Probe.
 	unconfirmedPause = 50 * time.Millisecond
-	// maxParked bounds the parked entries of one suspect application. Its other due alarms stay in the database meanwhile.
+	// maxParked bounds the parked entries of one suspect application. Its other due alarms stay in the database
+	// meanwhile.
 	maxParked = 1024
 	// maxProbes bounds the parked entries of one held application. They are its next probes.
 	maxProbes = 16
@@ -61,15 +62,15 @@ type application struct {
 	lastActive        time.Time   // time at which the application last had an alarm to ring
 }
 
-// failureKind is the way in which an application's rings fail. Applications of one kind share the rounds of the quarantine. So
-// a round of replying applications is over at once, however many silent applications there are.
+// failureKind is the way in which an application's rings fail. Applications of one kind share the rounds of the
+// quarantine. So a round of replying applications is over at once, however many silent applications there are.
 type failureKind int8
 
 const (
 	replying failureKind = iota // failed rings were returned or nacked
 	silent                      // at least one ring had no reply, so a round lasts up to Config.ReplyTimeout
-	// refusing: the target refused a message. It may be unknown which one. So the application has rounds of its own, until the
-	// batches are small enough to tell.
+	// refusing: the target refused a message. It may be unknown which one. So the application has rounds of its own,
+	// until the batches are small enough to tell.
 	refusing
 )
 
@@ -124,7 +125,8 @@ func (a *application) ration() int {
 	return math.MaxInt
 }
 
-// unasked reports whether due alarms of a rationed application wait, because its target has asked for no ring for expiryInterval.
+// unasked reports whether due alarms of a rationed application wait, because its target has asked for no ring for
+// expiryInterval.
 func (a *application) unasked(now time.Time) bool {
 	return a.health == rationed && !a.busy && len(a.parked) > 0 && now.Sub(a.batchBegan) >= expiryInterval && a.ration() == 0
 }
@@ -193,8 +195,8 @@ func (t *tally) failureKind() failureKind {
 	}
 }
 
-// noteTally updates the application after a round. quarantineRound tells a round of the quarantine from a shared batch. It
-// reports whether a round of the quarantine had a confirmed ring and no failed one; awaited rings do not count.
+// noteTally updates the application after a round. quarantineRound tells a round of the quarantine from a shared batch.
+// It reports whether a round of the quarantine had a confirmed ring and no failed one; awaited rings do not count.
 func (a *application) noteTally(t tally, now time.Time, probe time.Duration, quarantineRound bool) bool {
 	if t.failed == 0 {
 		return t.confirmed > 0 && quarantineRound

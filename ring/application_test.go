@@ -167,8 +167,8 @@ func TestRefusalsHalveBatches(t *testing.T) {
 	}
 }
 
-// A receiver that takes a part of a batch gets as many rings the next time, and more by the number of its late outcomes. The other rows would be
-// claimed and released again.
+// A receiver that takes a part of a batch gets as many rings the next time, and more by the number of its late
+// outcomes. The other rows would be claimed and released again.
 func TestBatchOfABusyReceiverHasTheRowsThatItTakes(t *testing.T) {
 	q := newQuarantine(absentees{})
 	round := func(taken clock.OutcomeKind, number, untaken int) {
@@ -239,7 +239,8 @@ func TestRoundDividesRowsAmongApplications(t *testing.T) {
 	}
 }
 
-// Silent applications share no round with replying ones. A refusing application, which may be to blame for its round, rings alone.
+// Silent applications share no round with replying ones. A refusing application, which may be to blame for its round,
+// rings alone.
 func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 	q := newQuarantine(absentees{})
 	now := time.Now()
@@ -284,8 +285,8 @@ func sorted(s string) string {
 	return string(letters)
 }
 
-// Parked entries, shown applications and log lines are bounded. When the quarantine is full, further failing applications ring with
-// the healthy ones, and further absent applications stay in the heap.
+// Parked entries, shown applications and log lines are bounded. When the quarantine is full, further failing
+// applications ring with the healthy ones, and further absent applications stay in the heap.
 func TestQuarantineIsBounded(t *testing.T) {
 	synctest.Test(t, testQuarantineIsBounded) // the bubble's time stands still, so the lines fall into one second
 }

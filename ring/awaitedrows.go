@@ -7,9 +7,10 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// awaitedRows are the rows of rings whose late replies this process awaits. Such a row is due again after clock.AwaitTimeout, so that another node
-// rings it if this process dies. This process does not ring the row, even if it cannot postpone the due time. The heap leaves these rows out. It takes any
-// other row of the same alarm: a set has changed it.
+// awaitedRows are the rows of rings whose late replies this process awaits. Such a row is due again after
+// clock.AwaitTimeout, so that another node rings it if this process dies. This process does not ring the row, even if
+// it cannot postpone the due time. The heap leaves these rows out. It takes any other row of the same alarm: a set has
+// changed it.
 type awaitedRows map[int64]awaitedRow
 
 // awaitedRow is a row that is awaited.
@@ -52,8 +53,8 @@ func (h *Heap) await(rings []clock.Ring, fates []clock.Fate) {
 	}
 }
 
-// awaitable reports whether the fate's row is due again only because the process may die. If the ring's time ends earlier, the row is due at
-// that end, so that the alarm expires.
+// awaitable reports whether the fate's row is due again only because the process may die. If the ring's time ends
+// earlier, the row is due at that end, so that the alarm expires.
 func awaitable(r *clock.Ring, f *clock.Fate) bool {
 	return f.Outcome.Kind == clock.Awaited && f.NextTryTime != clock.NoInstant && (r.LatestRingAt == clock.NoInstant || f.NextTryTime <= r.LatestRingAt)
 }

@@ -12,7 +12,8 @@ import (
 // errNobodyAsks is the reason why alarms of an application wait whose target has not asked for rings.
 var errNobodyAsks = errors.New("no worker asks for rings now")
 
-// Blockers returns the reasons why due alarms of an addressee do not ring now, as this process knows them. Reasons of the process come first. It returns nil without a reason: the alarms ring in their turn. Safe for concurrent use.
+// Blockers returns the reasons why due alarms of an addressee do not ring now, as this process knows them. Reasons of
+// the process come first. It returns nil without a reason: the alarms ring in their turn. Safe for concurrent use.
 func (l *Loop) Blockers(to store.Addressee) (blockers []clock.Blocker) {
 	if err := l.CheckClaims(); err != nil {
 		blockers = append(blockers, clock.Blocker{Code: clock.BlockedByNode, Detail: err.Error()})

@@ -13,7 +13,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// wantBlockers checks the reasons why alarms of an application wait. Each want is a code, and a part of the detail after a blank.
+// wantBlockers checks the reasons why alarms of an application wait. Each want is a code, and a part of the detail
+// after a blank.
 func (n *node) wantBlockers(application string, wants ...string) {
 	n.t.Helper()
 	got := n.loop.Blockers(store.Addressee{Application: application})
@@ -64,7 +65,8 @@ func TestBlockersSayWhyDueAlarmsWait(t *testing.T) {
 	})
 }
 
-// A worker that has finished its rings comes back soon, so the target accepts its application. But it does not ask for rings now.
+// A worker that has finished its rings comes back soon, so the target accepts its application. But it does not ask for
+// rings now.
 func TestAlarmsOfWorkersThatDoNotAskAreBlocked(t *testing.T) {
 	withPull(t, func(t *testing.T, n *pullNode) {
 		n.wantBlockers("shop", "no_receiver no worker has asked")

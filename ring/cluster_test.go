@@ -34,7 +34,8 @@ type cluster struct {
 	stopped      []*clusterNode // killed and frozen nodes
 	count        int
 	losesWakeUps bool // wake-ups are lost
-	// onClaim is called after each claim, before the node gets the claim. It must be set before the first node starts. Nil: not called.
+	// onClaim is called after each claim, before the node gets the claim. It must be set before the first node starts.
+	// Nil: not called.
 	onClaim func(p *clusterNode, rings []clock.Ring)
 
 	mu            sync.Mutex      // guards nodes and losesWakeUps too
@@ -66,7 +67,8 @@ func newCluster(t tester, nodes int, more ...func(*cluster)) *cluster {
 	return c
 }
 
-// clusterNode is one node: all parts of a process except HTTP. Its calls to the database and the target go through its gate.
+// clusterNode is one node: all parts of a process except HTTP. Its calls to the database and the target go through its
+// gate.
 type clusterNode struct {
 	cluster   *cluster
 	name      string
@@ -471,7 +473,8 @@ func (c *cluster) cancel(by *clusterNode, application, id string) {
 	}
 }
 
-// checkRings may run at any time. No alarm may ring early or after its cancel, and copies may come only from lost transactions.
+// checkRings may run at any time. No alarm may ring early or after its cancel, and copies may come only from lost
+// transactions.
 func (c *cluster) checkRings() {
 	c.t.Helper()
 	c.mu.Lock()
@@ -494,8 +497,8 @@ func (c *cluster) checkRings() {
 	}
 }
 
-// checkEnd checks that every alarm has rung. It returns the greatest lateness, the greatest lateness beyond the excuse of faults, and
-// the number of copies. A fault excuses a ring up to slack after the fault's end.
+// checkEnd checks that every alarm has rung. It returns the greatest lateness, the greatest lateness beyond the excuse
+// of faults, and the number of copies. A fault excuses a ring up to slack after the fault's end.
 func (c *cluster) checkEnd(slack time.Duration) (latest, unexcused time.Duration, copies int) {
 	c.t.Helper()
 	c.checkRings()
@@ -562,7 +565,8 @@ func (c *cluster) wantBalanced(t *testing.T, what string) {
 	t.Logf("%s: shard counts %v after %s", what, c.shardCounts(), time.Since(began))
 }
 
-// setMany sets n alarms at random nodes. Their due times are evenly spread over a range that begins after from and ends after until.
+// setMany sets n alarms at random nodes. Their due times are evenly spread over a range that begins after from and ends
+// after until.
 func (c *cluster) setMany(rnd *rand.Rand, n int, from, until time.Duration) {
 	for i := range n {
 		delay := from + (until-from)*time.Duration(i)/time.Duration(n)
@@ -581,8 +585,8 @@ func inClusterBubble(t *testing.T, nodes int, test func(t *testing.T, c *cluster
 	})
 }
 
-// Nodes join and leave while alarms ring. The shards are balanced within 2 s, no alarm rings twice, and no ring is later than a
-// second.
+// Nodes join and leave while alarms ring. The shards are balanced within 2 s, no alarm rings twice, and no ring is
+// later than a second.
 func TestJoiningAndLeavingNodesDelayNoRing(t *testing.T) {
 	inClusterBubble(t, 1, func(t *testing.T, c *cluster, rnd *rand.Rand) {
 		c.setMany(rnd, 4000, 0, 40*time.Second)
@@ -632,8 +636,8 @@ func TestKilledNodeDelaysRingsByFiveSeconds(t *testing.T) {
 	})
 }
 
-// A node is frozen right after its claims, until its leases have ended, and then goes on. It rings no alarm that has rung or was
-// cancelled meanwhile.
+// A node is frozen right after its claims, until its leases have ended, and then goes on. It rings no alarm that has
+// rung or was cancelled meanwhile.
 func TestThawedNodeRingsNothingStale(t *testing.T) {
 	var frozen *clusterNode
 	var held []clock.Ring
@@ -674,8 +678,8 @@ func TestThawedNodeRingsNothingStale(t *testing.T) {
 	}, freeze)
 }
 
-// The owner of the shard rings an alarm on time, whichever node has committed it. If the wake-up is lost, the owner's next sweep finds
-// the alarm.
+// The owner of the shard rings an alarm on time, whichever node has committed it. If the wake-up is lost, the owner's
+// next sweep finds the alarm.
 func TestEveryNodesAlarmsRingOnTime(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lossy %t", lossy), func(t *testing.T) {
@@ -701,7 +705,8 @@ func TestEveryNodesAlarmsRingOnTime(t *testing.T) {
 	}
 }
 
-// The database is down for longer than leases last. Afterwards each node owns the same shards as before, and every alarm rings once.
+// The database is down for longer than leases last. Afterwards each node owns the same shards as before, and every
+// alarm rings once.
 func TestOutageKeepsShardsAndRings(t *testing.T) {
 	inClusterBubble(t, 4, func(t *testing.T, c *cluster, rnd *rand.Rand) {
 		time.Sleep(2 * time.Second)
@@ -778,9 +783,9 @@ func (h *chaos) setDatabaseDown(down bool) {
 	h.db.setDown(down)
 }
 
-// Nodes, wake-ups and the database fail at random, while applications set and cancel alarms at any node. No alarm is lost, rings
-// early, or rings after its cancel. Copies come only from lost transactions. Delayed alarms ring within 7 s of the fault's end,
-// because a loader waits for up to 5 s after a failure.
+// Nodes, wake-ups and the database fail at random, while applications set and cancel alarms at any node. No alarm is
+// lost, rings early, or rings after its cancel. Copies come only from lost transactions. Delayed alarms ring within 7 s
+// of the fault's end, because a loader waits for up to 5 s after a failure.
 func TestClusterHistory(t *testing.T) {
 	seed := rand.Uint64()
 	latest, copies := time.Duration(0), 0

@@ -12,9 +12,9 @@ type confirmation struct {
 	lastBatch uint64 // number of the last batch that was handed out before; 0: none
 }
 
-// Confirm asks the loop to confirm a version of the settings. The loop does so when it has applied all calls of Reroute before this one, and all
-// batches that it had handed out before are settled. From then on no claim of this process starts that the settings forbid. Confirm does not wait. Safe for
-// concurrent use.
+// Confirm asks the loop to confirm a version of the settings. The loop does so when it has applied all calls of Reroute
+// before this one, and all batches that it had handed out before are settled. From then on no claim of this process
+// starts that the settings forbid. Confirm does not wait. Safe for concurrent use.
 func (l *Loop) Confirm(version int64) {
 	l.rerouteMu.Lock()
 	defer l.rerouteMu.Unlock()

@@ -35,8 +35,9 @@ type crew struct {
 // shared returns the lanes of the workers for healthy applications.
 func (c *crew) shared() []*laneKeeper { return c.lanes[:len(c.lanes)-QuarantineWorkers] }
 
-// crews are the workers of all routes. At most workers batches of healthy applications are under way at once. One of them is
-// reserved for each route: a route whose target is slow takes all others, but not the last worker of another route.
+// crews are the workers of all routes. At most workers batches of healthy applications are under way at once. One of
+// them is reserved for each route: a route whose target is slow takes all others, but not the last worker of another
+// route.
 type crews struct {
 	all     []*crew
 	router  Router  // nil: all applications ring by the only route
@@ -66,7 +67,8 @@ var errNoRoute = errors.New("the router names no route of this process for the a
 // errPaused is the reason why no crew accepts an addressee whose application is paused.
 var errPaused = errors.New("the application is paused")
 
-// of returns the crew of an addressee's route. It is the first crew for an addressee without a route, whose rings no crew accepts.
+// of returns the crew of an addressee's route. It is the first crew for an addressee without a route, whose rings no
+// crew accepts.
 func (cs *crews) of(to store.Addressee) *crew {
 	if c := cs.find(to); c != nil {
 		return c
@@ -93,8 +95,8 @@ func (cs *crews) paused(to store.Addressee) bool {
 	return cs.router != nil && cs.router(to) == PausedRoute
 }
 
-// accepts returns nil if the addressee has a route, and the route's target accepts its application. Otherwise it returns the reason:
-// errPaused, errNoRoute or the target's.
+// accepts returns nil if the addressee has a route, and the route's target accepts its application. Otherwise it
+// returns the reason: errPaused, errNoRoute or the target's.
 func (cs *crews) accepts(to store.Addressee) error {
 	switch c := cs.find(to); {
 	case c != nil:
@@ -119,8 +121,8 @@ func (cs *crews) lookAtTargets() bool {
 	return anyUsable
 }
 
-// hasWorker reports whether c may have another batch of healthy applications: it has an idle worker with an open lane, and the
-// batch leaves one worker to each other route.
+// hasWorker reports whether c may have another batch of healthy applications: it has an idle worker with an open lane,
+// and the batch leaves one worker to each other route.
 func (cs *crews) hasWorker(c *crew) bool {
 	left := cs.workers
 	for _, other := range cs.all {

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the other routes have taken, a route without a batch has a worker. All routes together have at most as many batches as
-// there are workers, and a lone route takes all but one for each other route.
+// Whatever the other routes have taken, a route without a batch has a worker. All routes together have at most as many
+// batches as there are workers, and a lone route takes all but one for each other route.
 func TestEachRouteHasWorkerOfItsOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		routes := rapid.IntRange(1, 5).Draw(t, "routes")

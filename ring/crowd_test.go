@@ -20,8 +20,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// crowdDB is a database of due rows in memory. A claim removes its rows at once. Calls take time in the bubble: crowdCall per call,
-// and crowdRow or crowdRing per row.
+// crowdDB is a database of due rows in memory. A claim removes its rows at once. Calls take time in the bubble:
+// crowdCall per call, and crowdRow or crowdRing per row.
 type crowdDB struct {
 	clock modelClock
 
@@ -40,8 +40,8 @@ const (
 	crowdRing   = 200 * time.Microsecond
 )
 
-// newCrowdDB returns a database of count rows, due within the second before now. application returns the number of each row's
-// application.
+// newCrowdDB returns a database of count rows, due within the second before now. application returns the number of each
+// row's application.
 func newCrowdDB(mc modelClock, count int, application func() int) *crowdDB {
 	db := &crowdDB{clock: mc, rows: make([][]store.Due, crowdShards), claimed: make([]bool, count+1), unclaimed: count}
 	now := mc.now()
@@ -156,8 +156,8 @@ func ringCrowd(t *testing.T, count int, application func() int, capacity int) (c
 	return c
 }
 
-// A backlog is larger than the heap. Thousands of applications need about as many reads and as much time for it as ten applications,
-// however their alarms are mixed.
+// A backlog is larger than the heap. Thousands of applications need about as many reads and as much time for it as ten
+// applications, however their alarms are mixed.
 func TestBacklogOfManyApplicationsReadsAsLittleAsOfFew(t *testing.T) {
 	const count, capacity = 21_000, 7000
 	few := ringCrowd(t, count, mixRandomly(10), capacity)

@@ -13,9 +13,10 @@ const (
 	expiryPages    = 10   // most pages in a round: millions of alarms may be due
 )
 
-// expire ends alarms that may not ring any more while claims do not: when a route cannot ring, when applications are in quarantine, or
-// when no worker asks for the rings of an application. Otherwise a claim ends such alarms among its own. The pass reads all due rows in
-// pages, because only the row tells whether its alarm may still ring. After the last page it begins again.
+// expire ends alarms that may not ring any more while claims do not: when a route cannot ring, when applications are in
+// quarantine, or when no worker asks for the rings of an application. Otherwise a claim ends such alarms among its own.
+// The pass reads all due rows in pages, because only the row tells whether its alarm may still ring. After the last
+// page it begins again.
 func (l *Loop) expire(ctx context.Context) {
 	ticker := time.NewTicker(expiryInterval)
 	defer ticker.Stop()

@@ -456,8 +456,8 @@ func TestRingsAfterDatabaseOutage(t *testing.T) {
 	})
 }
 
-// A database that is too slow for full batches gets smaller rounds of the quarantine, too. A quarantined application that
-// recovers rings then, although no claim of a full round would succeed.
+// A database that is too slow for full batches gets smaller rounds of the quarantine, too. A quarantined application
+// that recovers rings then, although no claim of a full round would succeed.
 func TestSlowDatabaseGetsSmallerRounds(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.respond("a", clock.Nacked)
@@ -494,8 +494,8 @@ func TestSlowDatabaseGetsSmallerBatches(t *testing.T) {
 	})
 }
 
-// A broker that is too slow to confirm full batches gets smaller ones, before it publishes many rings again. It gets full ones again when it
-// is fast.
+// A broker that is too slow to confirm full batches gets smaller ones, before it publishes many rings again. It gets
+// full ones again when it is fast.
 func TestSlowBrokerGetsSmallerBatches(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.update(func() { n.target.perRing = 12 * time.Millisecond }) // 300 confirms take longer than Config.ReplyTimeout
@@ -719,7 +719,8 @@ func TestSmallHeapRingsBacklogWithoutSweep(t *testing.T) {
 	}
 }
 
-// A flood of one application rings through a far smaller heap. Meanwhile the alarms of other applications ring almost on time.
+// A flood of one application rings through a far smaller heap. Meanwhile the alarms of other applications ring almost
+// on time.
 func TestFloodDelaysNoOtherApplication(t *testing.T) {
 	cfg := defaultNode()
 	cfg.capacity, cfg.ring.BatchRows = 400, 50
@@ -743,8 +744,8 @@ func TestFloodDelaysNoOtherApplication(t *testing.T) {
 
 func priority(n int) func(*clock.Set) { return func(s *clock.Set) { s.Priority = n } }
 
-// All loaded alarms that are due at one instant ring by priority, whichever loader read them. With one loader this also holds for a
-// backlog that is far larger than the heap.
+// All loaded alarms that are due at one instant ring by priority, whichever loader read them. With one loader this also
+// holds for a backlog that is far larger than the heap.
 func TestAlarmsDueAtOneInstantRingByPriority(t *testing.T) {
 	cfg := defaultNode()
 	cfg.startLater, cfg.ring.Workers, cfg.ring.BatchRows = true, 1, 7
@@ -902,7 +903,8 @@ func TestStopSettlesBatchesUnderWay(t *testing.T) {
 	}
 }
 
-// Entries of lost shards are dropped, and alarms of gained shards are loaded. Alarms that are set in other shards do not ring.
+// Entries of lost shards are dropped, and alarms of gained shards are loaded. Alarms that are set in other shards do
+// not ring.
 func TestOnlyOwnedShardsRing(t *testing.T) {
 	cfg := defaultNode()
 	cfg.shards = []int{0, 1, 2, 3}

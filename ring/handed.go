@@ -6,9 +6,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// HandedBytes is the memory of payloads, in bytes, that a target may have handed to receivers at once: to reserves and subscribers that have not
-// reported yet. A receiver that does not read holds its payloads until its write ends. An application may take a quarter of it, so the receivers
-// of one application leave memory to the others.
+// HandedBytes is the memory of payloads, in bytes, that a target may have handed to receivers at once: to reserves and
+// subscribers that have not reported yet. A receiver that does not read holds its payloads until its write ends. An
+// application may take a quarter of it, so the receivers of one application leave memory to the others.
 const HandedBytes = 16 << 20
 
 // handedRing is the memory of a ring beside its payload.
@@ -30,8 +30,8 @@ func HandedSize(rings []clock.Ring, indexes []int) (bytes int) {
 	return bytes
 }
 
-// Take takes memory for rings of an application, and returns true, or takes none and returns false. An application that holds nothing may take
-// more than its part, because a payload may be larger.
+// Take takes memory for rings of an application, and returns true, or takes none and returns false. An application that
+// holds nothing may take more than its part, because a payload may be larger.
 func (h *Handed) Take(application string, bytes int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,15 +9,16 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Heap holds the alarms that are due soon, in bounded memory. It has one share per loader, with a capacity of its own, so one
-// loader's alarms cannot push out another's. Within a share every application has a queue. A full share takes room from the
-// longest queue, so a flood of one application cannot push out the alarms of others. An id is in the heap once, or in flight, never both.
+// Heap holds the alarms that are due soon, in bounded memory. It has one share per loader, with a capacity of its own,
+// so one loader's alarms cannot push out another's. Within a share every application has a queue. A full share takes
+// room from the longest queue, so a flood of one application cannot push out the alarms of others. An id is in the heap
+// once, or in flight, never both.
 //
-// Each route pops its own applications' entries, so entries that a route cannot ring hold up no other route. Nor do they keep another
-// route's rows out of its part of a share.
+// Each route pops its own applications' entries, so entries that a route cannot ring hold up no other route. Nor do
+// they keep another route's rows out of its part of a share.
 //
-// The heap leaves a row out when it has no room for it, or when the row's application is restricted. Offer returns the position
-// from which on an application's rows are missing. HasRoomFor tells when to read them again.
+// The heap leaves a row out when it has no room for it, or when the row's application is restricted. Offer returns the
+// position from which on an application's rows are missing. HasRoomFor tells when to read them again.
 //
 // Heap is safe for concurrent use. No call blocks on I/O.
 type Heap struct {
@@ -54,7 +55,8 @@ func (e *entry) row() store.Due {
 	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.addressee.Value().Application}
 }
 
-// before reports whether e is popped before f, an entry of the same application: the earlier first, then the lower rank.
+// before reports whether e is popped before f, an entry of the same application: the earlier first, then the lower
+// rank.
 func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
@@ -71,8 +73,8 @@ type inFlightEntry struct {
 	rowChanged bool          // the row has changed since the pop, so the next offer is true even if it equals the popped entry
 }
 
-// offer keeps e for the completion. It ignores e when e equals the popped entry, because a page may show the row as it was
-// before its claim. It also ignores e when an earlier offer was kept.
+// offer keeps e for the completion. It ignores e when e equals the popped entry, because a page may show the row as it
+// was before its claim. It also ignores e when an earlier offer was kept.
 func (f inFlightEntry) offer(e entry) inFlightEntry {
 	if f.offered == nil && (f.rowChanged || e.due != f.due || e.rank != f.rank) {
 		f.offered = &e
@@ -111,9 +113,10 @@ func NewHeap(shares, capacity int) *Heap {
 	return h
 }
 
-// Offer puts rows into a share. A row replaces the share's entry of the same id. Offer returns the first missing row of each
-// application: the first row that was left out in this call or since the last one. The caller must read the application's rows
-// again from there once HasRoomFor returns true. A row whose id is in flight enters the heap on completion.
+// Offer puts rows into a share. A row replaces the share's entry of the same id. Offer returns the first missing row of
+// each application: the first row that was left out in this call or since the last one. The caller must read the
+// application's rows again from there once HasRoomFor returns true. A row whose id is in flight enters the heap on
+// completion.
 func (h *Heap) Offer(shareIndex int, rows []store.Due) (missing []store.Due) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +136,8 @@ func (h *Heap) offer(s *share, e entry) {
 		return
 	}
 	if known := s.entry(e.id); known != nil {
-		// an entry waits for at most a second after a claim (Config.Probe); a longer wait means that the clock was set back
+		// an entry waits for at most a second after a claim (Config.Probe); a longer wait means that the clock was set
+		// back
 		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.now.Add(time.Second)) {
 			s.withdraw(e.id)
 			s.set(e)
@@ -163,9 +167,8 @@ func (h *Heap) Remove(shareIndex int, ids []int64) {
 	}
 }
 
-// splitByRoute gives each of that many routes an order of its own, and a room in each share. The results of routeIndex are below
-// routes, and never change.
-// The heap must be empty.
+// splitByRoute gives each of that many routes an order of its own, and a room in each share. The results of routeIndex
+// are below routes, and never change. The heap must be empty.
 func (h *Heap) splitByRoute(routes int, routeIndex func(to store.Addressee) int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,8 +178,9 @@ func (h *Heap) splitByRoute(routes int, routeIndex func(to store.Addressee) int)
 	}
 }
 
-// pop moves up to limit entries of a route that are due at now into flight, and returns them appended to dst. Applications with due
-// entries take turns, whatever their ranks. The entries of one application are in the order of time and rank.
+// pop moves up to limit entries of a route that are due at now into flight, and returns them appended to dst.
+// Applications with due entries take turns, whatever their ranks. The entries of one application are in the order of
+// time and rank.
 func (h *Heap) pop(dst []entry, route int, now clock.Instant, limit int) []entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,9 +201,10 @@ func (h *Heap) pop(dst []entry, route int, now clock.Instant, limit int) []entry
 	return dst
 }
 
-// expectReoffer prepares the offer of rows that ring again. Their rings changed the rows, and their ids are still in flight. It drops
-// a row that a set or cancel has changed meanwhile, because that change is newer. For each row that it returns it notes the change. The
-// next offer of the row then counts as news, even with the due time and rank of the popped entry.
+// expectReoffer prepares the offer of rows that ring again. Their rings changed the rows, and their ids are still in
+// flight. It drops a row that a set or cancel has changed meanwhile, because that change is newer. For each row that it
+// returns it notes the change. The next offer of the row then counts as news, even with the due time and rank of the
+// popped entry.
 func (h *Heap) expectReoffer(rows []store.Due) []store.Due {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,8 +222,8 @@ func (h *Heap) expectReoffer(rows []store.Due) []store.Due {
 	return kept
 }
 
-// complete takes the entries out of flight. An entry that was offered meanwhile enters the heap instead. Otherwise, with
-// putBack, the entry itself returns to the heap, unless it was removed or its row was changed.
+// complete takes the entries out of flight. An entry that was offered meanwhile enters the heap instead. Otherwise,
+// with putBack, the entry itself returns to the heap, unless it was removed or its row was changed.
 func (h *Heap) complete(entries []entry, putBack bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,7 +243,8 @@ func (h *Heap) complete(entries []entry, putBack bool) {
 	clock.Signal(h.wake)
 }
 
-// drop takes the entries out of flight and leaves them out of the heap: they are missing until a loader reads them again.
+// drop takes the entries out of flight and leaves them out of the heap: they are missing until a loader reads them
+// again.
 func (h *Heap) drop(entries []entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,15 +270,16 @@ func (h *Heap) wakeLoaders() {
 	}
 }
 
-// head returns the time at which the next entry of a route may be popped. It may be past. ok is false when the route has no entry.
+// head returns the time at which the next entry of a route may be popped. It may be past. ok is false when the route
+// has no entry.
 func (h *Heap) head(route int) (due clock.Instant, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.orders.byRoute[route].head()
 }
 
-// Restrict leaves an application's rows out until Unrestrict, except for the next allowedRows rows with a due time up to
-// dueUntil.
+// Restrict leaves an application's rows out until Unrestrict, except for the next allowedRows rows with a due time up
+// to dueUntil.
 func (h *Heap) Restrict(to addressee, allowedRows int, dueUntil clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -303,9 +310,9 @@ func (h *Heap) KeepShards(shareIndex int, wanted func(shard int) bool) {
 	h.shares[shareIndex].keep(wanted)
 }
 
-// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call, and forgets them. With
-// roomy a route has room for all its applications, so HasRoomFor may be true for any application. LoaderWake is signalled when a route
-// without such room gets it.
+// TakeRechecks returns the applications for which HasRoomFor may have become true since the last call, and forgets
+// them. With roomy a route has room for all its applications, so HasRoomFor may be true for any application. LoaderWake
+// is signalled when a route without such room gets it.
 func (h *Heap) TakeRechecks(shareIndex int) (addressees []store.Addressee, roomy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -313,9 +320,9 @@ func (h *Heap) TakeRechecks(shareIndex int) (addressees []store.Addressee, roomy
 	return s.takeRechecks(), s.anyRoomy()
 }
 
-// HasRoomFor reports whether a share has room for an application's missing rows, which begin at a position. With forAll it reports
-// true only if there is room for all applications of the same route. After false, TakeRechecks returns the application once the result
-// may have changed.
+// HasRoomFor reports whether a share has room for an application's missing rows, which begin at a position. With forAll
+// it reports true only if there is room for all applications of the same route. After false, TakeRechecks returns the
+// application once the result may have changed.
 func (h *Heap) HasRoomFor(shareIndex int, to store.Addressee, from store.Position, forAll bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -344,8 +351,8 @@ func (h *Heap) Len() (waiting, inFlight int) {
 	return waiting, len(h.inFlight)
 }
 
-// LoaderWake returns a channel of capacity 1 for the share's loader. It is signalled when TakeRechecks or Offer has news: an
-// application to recheck, or missing rows.
+// LoaderWake returns a channel of capacity 1 for the share's loader. It is signalled when TakeRechecks or Offer has
+// news: an application to recheck, or missing rows.
 func (h *Heap) LoaderWake(shareIndex int) <-chan struct{} { return h.shares[shareIndex].loaderWake }
 
 // Wake returns a channel of capacity 1. It is signalled when the head of a route may be earlier than before.

@@ -128,8 +128,8 @@ func (m *heapModel) pop(t *rapid.T) {
 	m.checkPopOrder(t, popped)
 }
 
-// checkPopOrder checks that the entries of one share and application were popped by time and rank, and before all entries that
-// stayed.
+// checkPopOrder checks that the entries of one share and application were popped by time and rank, and before all
+// entries that stayed.
 func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 	type key struct {
 		share     int
@@ -397,8 +397,8 @@ func TestHeapAgreesWithModel(t *testing.T) {
 	})
 }
 
-// A backlog passes through a far smaller heap, if its loader reads again when LoaderWake is signalled and HasRoomFor says so. Each
-// route's backlog does, although no entry of the routes after it is popped meanwhile.
+// A backlog passes through a far smaller heap, if its loader reads again when LoaderWake is signalled and HasRoomFor
+// says so. Each route's backlog does, although no entry of the routes after it is popped meanwhile.
 func TestHeapRereadsWholeBacklog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		routes := rapid.IntRange(1, 3).Draw(t, "routes")
@@ -459,8 +459,8 @@ func TestRouteGetsItsPartOfFullShare(t *testing.T) {
 	})
 }
 
-// oneRowEach returns a future row for each of count applications of a route. The names of route 0's applications begin with a,
-// the names of route 1's applications with b.
+// oneRowEach returns a future row for each of count applications of a route. The names of route 0's applications begin
+// with a, the names of route 1's applications with b.
 func oneRowEach(route, count int) (rows []store.Due) {
 	for i := range count {
 		rows = append(rows, store.Due{ID: int64(2*i + route), NextTryTime: clock.Instant(1000 + i), Application: fmt.Sprintf("%c%02d", 'a'+route, i)})
@@ -476,7 +476,8 @@ type smallLoader struct {
 	rowsRead int
 }
 
-// newSmallLoader returns a loader of one share with the given capacity and routes. Two of the routes have 20 applications each.
+// newSmallLoader returns a loader of one share with the given capacity and routes. Two of the routes have 20
+// applications each.
 func newSmallLoader(capacity, routes int) *smallLoader {
 	l := &smallLoader{h: NewHeap(1, capacity), rows: map[string]store.Due{}, behind: map[string]bool{}}
 	l.h.splitByRoute(routes, func(to store.Addressee) int { return int(to.Application[0] - 'a') })
@@ -492,7 +493,8 @@ func (l *smallLoader) offer(rows ...store.Due) {
 	}
 }
 
-// catchUp reads the missing rows for which the heap has room, until it has none. It reports whether that took at most limit rounds.
+// catchUp reads the missing rows for which the heap has room, until it has none. It reports whether that took at most
+// limit rounds.
 func (l *smallLoader) catchUp(limit int) bool {
 	for range limit {
 		l.offer()
@@ -522,8 +524,8 @@ func (l *smallLoader) catchUp(limit int) bool {
 	return false
 }
 
-// A route with less than its part takes room from another route, whose applications have one entry each. That route does not take
-// the room back, so the reads come to an end although no entry is popped.
+// A route with less than its part takes room from another route, whose applications have one entry each. That route
+// does not take the room back, so the reads come to an end although no entry is popped.
 func TestRoutesDoNotTakeRoomFromEachOtherForEver(t *testing.T) {
 	for name, rowsAtOnce := range map[string]int{"page": 18, "single rows": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -553,8 +555,8 @@ func (l *smallLoader) sweepAll() bool {
 	return l.catchUp(20)
 }
 
-// One route has yielded room. While none of its entries is popped, cancelled or moved, its rows are not read again for each row of the other
-// route. After that they are.
+// One route has yielded room. While none of its entries is popped, cancelled or moved, its rows are not read again for
+// each row of the other route. After that they are.
 func TestRouteThatYieldedReadsAgainAfterItsNextPop(t *testing.T) {
 	for name, takeOut := range map[string]func(h *Heap, first store.Due){
 		"pop":    func(h *Heap, _ store.Due) { h.complete(h.pop(nil, 1, 2000, 1), false) },
@@ -592,7 +594,8 @@ func TestRouteThatYieldedReadsAgainAfterItsNextPop(t *testing.T) {
 	}
 }
 
-// One route's room is full, and the other's is roomy. A loader that asks for all applications of a route reads only for the roomy one.
+// One route's room is full, and the other's is roomy. A loader that asks for all applications of a route reads only for
+// the roomy one.
 func TestRoomForAllApplicationsOfRoute(t *testing.T) {
 	h := NewHeap(1, 100)
 	h.splitByRoute(2, func(to store.Addressee) int { return len(to.Application) - 1 })
@@ -642,7 +645,8 @@ func TestFloodLeavesRoomAndTurnsToOthers(t *testing.T) {
 	}
 }
 
-// A route whose entries are due and not popped holds up no other route. An offer wakes the loop when the head of any route is earlier.
+// A route whose entries are due and not popped holds up no other route. An offer wakes the loop when the head of any
+// route is earlier.
 func TestRoutesArePoppedApart(t *testing.T) {
 	h := NewHeap(1, 100)
 	h.splitByRoute(2, func(to store.Addressee) int { return len(to.Application) - 1 })
@@ -674,8 +678,8 @@ func TestRoutesArePoppedApart(t *testing.T) {
 	}
 }
 
-// Entries that are due at one instant are popped by rank, also after an offer with another rank. No rank of one application precedes
-// another application's turn.
+// Entries that are due at one instant are popped by rank, also after an offer with another rank. No rank of one
+// application precedes another application's turn.
 func TestPopsByTimeThenRank(t *testing.T) {
 	h := NewHeap(1, 100)
 	for i, rank := range []int{9, 2, 5, 2, 0} {
@@ -746,8 +750,8 @@ func TestEarliestStayWithMoreApplicationsThanRoom(t *testing.T) {
 	}
 }
 
-// An application lost rows. The heap has room for them when half of its other entries are popped, although rows of another
-// application that are due later fill the heap.
+// An application lost rows. The heap has room for them when half of its other entries are popped, although rows of
+// another application that are due later fill the heap.
 func TestHasRoomForFloodAfterHalfOfItPopped(t *testing.T) {
 	h := NewHeap(1, 100)
 	rows := func(application string, first int64, n int, due clock.Instant) (rows []store.Due) {
@@ -891,7 +895,8 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 	}
 }
 
-// BenchmarkHeapFull offers rows to a full share. Its applications have about the same backlog, so each row competes for room.
+// BenchmarkHeapFull offers rows to a full share. Its applications have about the same backlog, so each row competes for
+// room.
 func BenchmarkHeapFull(b *testing.B) {
 	for _, applications := range []int{10, 5000, 50_000} {
 		b.Run(fmt.Sprintf("applications=%d", applications), func(b *testing.B) {
@@ -917,8 +922,8 @@ func BenchmarkHeapFull(b *testing.B) {
 	}
 }
 
-// benchRows returns n rows of one application. The pattern gives their due times: random within a minute, ascending by one
-// millisecond, or all at one instant.
+// benchRows returns n rows of one application. The pattern gives their due times: random within a minute, ascending by
+// one millisecond, or all at one instant.
 func benchRows(n int, pattern string) []store.Due {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	rows := make([]store.Due, n)
@@ -947,7 +952,8 @@ func benchPages(rows []store.Due, shares, size int) (pages [][]store.Due) {
 	return pages
 }
 
-// BenchmarkHeapFill fills a heap in pages, and empties it by batches of due entries or by cancels. One iteration handles all rows.
+// BenchmarkHeapFill fills a heap in pages, and empties it by batches of due entries or by cancels. One iteration
+// handles all rows.
 func BenchmarkHeapFill(b *testing.B) {
 	const size, shares, page, batch = 100_000, 4, 1000, 300
 	fill := func(h *Heap, pages [][]store.Due) {

@@ -26,8 +26,8 @@ const (
 	laneLost      = "lost" // the lane ended right after it was opened
 )
 
-// laneKeeper keeps the lane of one worker open, outside of claims. Only the worker's goroutine opens and uses the lane; any
-// goroutine may ask for its state.
+// laneKeeper keeps the lane of one worker open, outside of claims. Only the worker's goroutine opens and uses the lane;
+// any goroutine may ask for its state.
 //
 //	                      not opened: backoff, but none if full of late replies
 //	                    ┌──────────┐
@@ -58,8 +58,8 @@ type laneKeeper struct {
 	lastWorked   time.Time // last time at which the lane worked or the target became usable; zero before the first try
 }
 
-// newLanes returns one keeper per worker of a route: that many for healthy applications, then QuarantineWorkers. size is the most
-// rings in one delivery. crew.run gives them their lanes.
+// newLanes returns one keeper per worker of a route: that many for healthy applications, then QuarantineWorkers. size
+// is the most rings in one delivery. crew.run gives them their lanes.
 func newLanes(shared, size int, r *Route, log *slog.Logger, m *metrics) []*laneKeeper {
 	keepers := make([]*laneKeeper, shared+QuarantineWorkers)
 	for i := range keepers {
@@ -178,9 +178,10 @@ func (k *laneKeeper) noteNotOpened(err error) {
 	k.nextOpen, k.failures = time.Time{}, 1 // it is not the lane's fault, and Open has waited
 }
 
-// noteLost notes that the open lane can no longer deliver, and why. A lane that got a reply, or stayed open for laneTrial, is opened
-// again at once. A silent queue makes the lane give up its connection after Config.ReplyTimeout, and that is not the lane's fault.
-// A lane that ends over and over right after its opening waits like a lane that cannot be opened.
+// noteLost notes that the open lane can no longer deliver, and why. A lane that got a reply, or stayed open for
+// laneTrial, is opened again at once. A silent queue makes the lane give up its connection after Config.ReplyTimeout,
+// and that is not the lane's fault. A lane that ends over and over right after its opening waits like a lane that
+// cannot be opened.
 func (k *laneKeeper) noteLost(err error) {
 	now := time.Now()
 	k.mu.Lock()
@@ -198,8 +199,8 @@ func (k *laneKeeper) noteLost(err error) {
 	k.countFailure(laneLost, err)
 }
 
-// countFailure counts a failure and sets the time of the next try. It logs the first failure of a series as a warning. The caller holds
-// mu.
+// countFailure counts a failure and sets the time of the next try. It logs the first failure of a series as a warning.
+// The caller holds mu.
 func (k *laneKeeper) countFailure(reason string, err error) {
 	k.metrics.laneFailures.WithLabelValues(reason).Inc()
 	k.nextOpen = time.Now().Add(clock.Backoff{First: minReopenWait, Last: maxReopenWait}.Wait(k.failures))
@@ -212,8 +213,8 @@ func (k *laneKeeper) countFailure(reason string, err error) {
 	k.log.Log(context.Background(), level, "lane to the target failed", "lane", k.name, "reason", reason, "attempt", k.failures, "err", err)
 }
 
-// working reports whether the lane is open and fit for use: the present series has no failure, or the lane has been open for
-// laneTrial. The caller holds mu.
+// working reports whether the lane is open and fit for use: the present series has no failure, or the lane has been
+// open for laneTrial. The caller holds mu.
 func (k *laneKeeper) working(now time.Time) bool {
 	return k.open && (k.failures == 0 || now.Sub(k.opened) >= laneTrial)
 }

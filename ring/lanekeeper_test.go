@@ -75,7 +75,8 @@ func TestNoClaimWithoutOpenLane(t *testing.T) {
 	}
 }
 
-// A lane breaks at the moment at which a batch is handed out for it. The batch goes back to the heap, and is not in flight.
+// A lane breaks at the moment at which a batch is handed out for it. The batch goes back to the heap, and is not in
+// flight.
 func TestBatchOfBrokenLaneGoesBackToHeap(t *testing.T) {
 	cfg := defaultNode()
 	cfg.ring.Workers = 1
@@ -132,8 +133,8 @@ func TestFullLanesOpenWithTheNextReply(t *testing.T) {
 	})
 }
 
-// A quorum queue without its majority sends no confirms, and its lane gives up its connection each time. That is not the lane's fault,
-// so the lane opens again at once.
+// A quorum queue without its majority sends no confirms, and its lane gives up its connection each time. That is not
+// the lane's fault, so the lane opens again at once.
 func TestSilentQueueDoesNotDelayItsProbes(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.update(func() { n.target.outcomes["silent"], n.target.breaksWithoutReply = clock.Doubtful, true })

@@ -12,8 +12,9 @@ import (
 const (
 	// sharedMaxLate is the most late deliveries of a worker for healthy applications.
 	sharedMaxLate = 4
-	// quarantineMaxLate is the most late deliveries of a worker of the quarantine. One silent round is under way at a time, and lasts up to
-	// Config.ReplyTimeout. So silent queues that are awaited for a minute leave places for the rounds of other applications.
+	// quarantineMaxLate is the most late deliveries of a worker of the quarantine. One silent round is under way at a
+	// time, and lasts up to Config.ReplyTimeout. So silent queues that are awaited for a minute leave places for the
+	// rounds of other applications.
 	quarantineMaxLate = 48
 	// awaitPoll is the time between two polls of the late replies of a claim.
 	awaitPoll = 200 * time.Millisecond
@@ -21,9 +22,11 @@ const (
 	lateLimit = 10 * time.Minute
 	// lateStopLimit is the longest wait for late replies after Run was told to end, if EndBy was not called.
 	lateStopLimit = 2 * time.Second
-	// lateStopGrace is the time for the last settlements after the wait for late replies. Together with the time of a delivery this bounds the stop.
+	// lateStopGrace is the time for the last settlements after the wait for late replies. Together with the time of a
+	// delivery this bounds the stop.
 	lateStopGrace = time.Second
-	// afterRun is the part of the time of EndBy that Run leaves to the parts that end later: the broker's connections, and the store.
+	// afterRun is the part of the time of EndBy that Run leaves to the parts that end later: the broker's connections,
+	// and the store.
 	afterRun = time.Second
 	// lateSettleLimit bounds one settlement of late rings.
 	lateSettleLimit = clock.IdleInTransaction
@@ -31,11 +34,12 @@ const (
 	lateConnections = 1
 )
 
-// lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each outcome as soon as it is
-// known, and postpones the time at which the other rings are due again. So no ring is published a second time while its reply may come, unless
-// another node owns its shard and the time cannot be postponed. If the process dies, the rings are due again after at most clock.AwaitTimeout.
-// The wait ends when the target shows that it works but does not reply to these rings, after lateLimit, and shortly before the end of a process
-// that was told to stop: the rings are then in doubt, and due at once.
+// lateClaim is the rest of a claim after its settlement: the rings whose replies are late. Its goroutine writes each
+// outcome as soon as it is known, and postpones the time at which the other rings are due again. So no ring is
+// published a second time while its reply may come, unless another node owns its shard and the time cannot be
+// postponed. If the process dies, the rings are due again after at most clock.AwaitTimeout. The wait ends when the
+// target shows that it works but does not reply to these rings, after lateLimit, and shortly before the end of a
+// process that was told to stop: the rings are then in doubt, and due at once.
 type lateClaim struct {
 	loop      *Loop
 	settler   store.Settler
@@ -51,7 +55,8 @@ type lateClaim struct {
 	toRepeat  *lateSettlement // a settlement that failed and is repeated; nil: none
 }
 
-// lateSettlement is one settlement of late rings. After an error it is repeated unchanged, because it may have been committed.
+// lateSettlement is one settlement of late rings. After an error it is repeated unchanged, because it may have been
+// committed.
 type lateSettlement struct {
 	result
 	now       clock.Instant
@@ -68,7 +73,8 @@ type lateTallies struct {
 }
 
 // awaitLate waits for the late replies of a delivery in a goroutine of its own. If the settlement failed, nothing is
-// awaited: rows of at-least-once alarms are due again by themselves, and rows of at-most-once alarms stay rung and in doubt.
+// awaited: rows of at-least-once alarms are due again by themselves, and rows of at-most-once alarms stay rung and in
+// doubt.
 func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 	if r.err != nil {
 		late.End()
@@ -95,11 +101,12 @@ func (l *Loop) offerAwaited(rings []clock.Ring) {
 	}
 }
 
-// EndBy says when the process ends. Call it before the context of Run ends. Run then waits for late replies as long as that time allows.
+// EndBy says when the process ends. Call it before the context of Run ends. Run then waits for late replies as long as
+// that time allows.
 func (l *Loop) EndBy(t time.Time) { l.endBy.Store(&t) }
 
-// lateStop returns when the wait for late replies ends, after Run was told to end. delivery is the time that deliveries under way may still
-// take before they wait for late replies.
+// lateStop returns when the wait for late replies ends, after Run was told to end. delivery is the time that deliveries
+// under way may still take before they wait for late replies.
 func (l *Loop) lateStop(delivery time.Duration) time.Time {
 	if by := l.endBy.Load(); by != nil {
 		return by.Add(-afterRun - lateStopGrace)
@@ -152,9 +159,9 @@ func (l *lateClaim) step() {
 	}
 }
 
-// acquireWrite waits until the claim may write: all late claims share one database connection. The caller then calls releaseWrite. acquireWrite
-// gives up when the process is told to stop; then a later step tries again. It also gives up when the time for the stop is over: then the
-// claim has no time left.
+// acquireWrite waits until the claim may write: all late claims share one database connection. The caller then calls
+// releaseWrite. acquireWrite gives up when the process is told to stop; then a later step tries again. It also gives up
+// when the time for the stop is over: then the claim has no time left.
 func (l *lateClaim) acquireWrite() (acquired, noTimeLeft bool) {
 	stop := l.loop.stopping
 	if l.stopping {

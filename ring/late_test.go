@@ -43,7 +43,8 @@ func (n *node) wantCopies(ids []int64, want int) {
 	}
 }
 
-// A reply that comes long after the reply limit settles its ring. Nothing is published again meanwhile, and the alarm cannot be changed.
+// A reply that comes long after the reply limit settles its ring. Nothing is published again meanwhile, and the alarm
+// cannot be changed.
 func TestLateReplyMakesNoCopy(t *testing.T) {
 	inBubbleWithLateReplies(t, 5*time.Minute, func(t *testing.T, n *node) {
 		ids := n.setMany("a", 100, time.Second)
@@ -113,8 +114,8 @@ func TestLateReplyInQuarantineMakesNoCopy(t *testing.T) {
 	})
 }
 
-// Two applications are in quarantine for failures with replies. When the replies of one alone are late, the other does not wait for it in
-// each round.
+// Two applications are in quarantine for failures with replies. When the replies of one alone are late, the other does
+// not wait for it in each round.
 func TestLateRepliesInQuarantineDelayNoOther(t *testing.T) {
 	inBubbleWithLateReplies(t, 0, func(t *testing.T, n *node) {
 		n.target.update(func() {
@@ -140,7 +141,8 @@ func TestLateRepliesInQuarantineDelayNoOther(t *testing.T) {
 	})
 }
 
-// A target that works but does not reply to some rings has a queue at fault: its rings are in doubt soon, and its application is suspect.
+// A target that works but does not reply to some rings has a queue at fault: its rings are in doubt soon, and its
+// application is suspect.
 func TestStuckRingsAreInDoubt(t *testing.T) {
 	inBubbleWithLateReplies(t, time.Hour, func(t *testing.T, n *node) {
 		n.target.update(func() { n.target.stuck = true })
@@ -246,7 +248,8 @@ func TestStopUsesItsTimeForLateReplies(t *testing.T) {
 	})
 }
 
-// While the database is down, late outcomes wait. Even if it is down for so long that the rows are due again, their node publishes no copy.
+// While the database is down, late outcomes wait. Even if it is down for so long that the rows are due again, their
+// node publishes no copy.
 func TestLateRepliesAreWrittenAfterOutage(t *testing.T) {
 	inBubbleWithLateReplies(t, 20*time.Second, func(t *testing.T, n *node) {
 		ids := n.setMany("a", 10, time.Second)
@@ -270,8 +273,8 @@ func TestLateRepliesAreWrittenAfterOutage(t *testing.T) {
 	})
 }
 
-// A settlement of late rings whose COMMIT has no reply is repeated unchanged. So the claim does not lose its rows, whether it was committed or
-// not.
+// A settlement of late rings whose COMMIT has no reply is repeated unchanged. So the claim does not lose its rows,
+// whether it was committed or not.
 func TestLateSettlementIsRepeatedAfterLostCommit(t *testing.T) {
 	for _, committed := range []bool{false, true} {
 		inBubbleWithLateReplies(t, 30*time.Second, func(t *testing.T, n *node) {
@@ -287,8 +290,8 @@ func TestLateSettlementIsRepeatedAfterLostCommit(t *testing.T) {
 	}
 }
 
-// An application whose replies alone are late leaves the batches of the others. Its late rings are awaited all the same, so that none is
-// published twice, and all ring although they are many.
+// An application whose replies alone are late leaves the batches of the others. Its late rings are awaited all the
+// same, so that none is published twice, and all ring although they are many.
 func TestSlowApplicationDelaysNoOther(t *testing.T) {
 	for _, late := range []time.Duration{3 * time.Second, 20 * time.Second, 50 * time.Second} {
 		t.Run(late.String(), func(t *testing.T) { testSlowApplication(t, late) })

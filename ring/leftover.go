@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// leftoverPatience is the time for which rings in doubt wait for a former target that does not accept their application. Then they go to the
-// application's present target.
+// leftoverPatience is the time for which rings in doubt wait for a former target that does not accept their
+// application. Then they go to the application's present target.
 const leftoverPatience = time.Minute
 
 // leftoverKey identifies the leftovers of one application at one route.
@@ -17,8 +17,8 @@ type leftoverKey struct {
 	crew *crew
 }
 
-// leaveElsewhere takes the entries that the claim left to other targets out of r.entries. Entries of tries in doubt at another route wait
-// there for a round of leftovers; they stay in flight. The others go back to the heap.
+// leaveElsewhere takes the entries that the claim left to other targets out of r.entries. Entries of tries in doubt at
+// another route wait there for a round of leftovers; they stay in flight. The others go back to the heap.
 func (l *Loop) leaveElsewhere(r *result) {
 	if len(r.elsewhere) == 0 {
 		return
@@ -65,7 +65,8 @@ func (cs *crews) ofKind(kind clock.TargetKind) *crew {
 	return nil
 }
 
-// keepLeftover parks the entry of a try in doubt at a route that is not its application's route any more. It reports false if there is no room.
+// keepLeftover parks the entry of a try in doubt at a route that is not its application's route any more. It reports
+// false if there is no room.
 func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 	if c.parked >= q.crews.part(maxParkedAll) {
 		return false
@@ -109,8 +110,8 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 	}
 }
 
-// substitute lets the leftovers ring by the present route of their application, because their own target does not accept it. If the
-// present target does not accept it either, they wait in the database.
+// substitute lets the leftovers ring by the present route of their application, because their own target does not
+// accept it. If the present target does not accept it either, they wait in the database.
 func (q *quarantine) substitute(a *application, localNow time.Time) {
 	c := q.crews.find(a.name.Value())
 	if c != nil && c.usable && c.Target.Accepts(a.name.Value().Application) == nil {

@@ -25,7 +25,8 @@ type Database interface {
 
 // Time is the database's clock.
 type Time interface {
-	// Now returns a lower bound of the clock, as long as the clock keeps time. Claims check it against the clock itself.
+	// Now returns a lower bound of the clock, as long as the clock keeps time. Claims check it against the clock
+	// itself.
 	Now() (clock.Instant, error)
 	// Until returns the time until an instant. If that is soon or has passed, the clock is followed more closely.
 	Until(i clock.Instant) time.Duration
@@ -53,8 +54,8 @@ type Deps struct {
 	Hold       func() bool  // reports whether the process may start no claim now, because its settings may be old; must not block. Nil: it always may
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// Observe is called once for each delivery, after its end, and for late outcomes. It must not block, and must not keep or change the slices.
-	// Workers call it at the same time. Nil: nobody observes.
+	// Observe is called once for each delivery, after its end, and for late outcomes. It must not block, and must not
+	// keep or change the slices. Workers call it at the same time. Nil: nobody observes.
 	Observe func(Delivery)
 }
 
@@ -130,7 +131,8 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	return l, nil
 }
 
-// Quarantined returns a sample of the applications in quarantine, and the number of all of them. Safe for concurrent use.
+// Quarantined returns a sample of the applications in quarantine, and the number of all of them. Safe for concurrent
+// use.
 func (l *Loop) Quarantined() (sample []Quarantined, all int) { return l.quarantine.Quarantined() }
 
 // maxSleep bounds every sleep, so that a step of a clock delays alarms by no more than that.
@@ -180,8 +182,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// laneChanged notes that the lane of an idle worker opened or was lost. A batch that was handed out for the lost lane goes back to
-// the heap: it is not claimed yet.
+// laneChanged notes that the lane of an idle worker opened or was lost. A batch that was handed out for the lost lane
+// goes back to the heap: it is not claimed yet.
 func (l *Loop) laneChanged(e laneEvent) {
 	free, work := &e.crew.free, e.crew.work
 	if e.quarantine {
@@ -224,8 +226,8 @@ func (l *Loop) step(localNow time.Time) time.Duration {
 	return l.wait()
 }
 
-// handOutBatch hands out a batch of healthy applications of one route. It reports false if the route has no worker for it, or no due
-// alarms.
+// handOutBatch hands out a batch of healthy applications of one route. It reports false if the route has no worker for
+// it, or no due alarms.
 func (l *Loop) handOutBatch(c *crew, now clock.Instant) bool {
 	if !c.usable || !l.crews.hasWorker(c) {
 		return false
@@ -240,7 +242,8 @@ func (l *Loop) handOutBatch(c *crew, now clock.Instant) bool {
 	return ok
 }
 
-// handOutRounds hands out the rounds of the quarantine of one route. One worker is always left for rounds that are not silent.
+// handOutRounds hands out the rounds of the quarantine of one route. One worker is always left for rounds that are not
+// silent.
 func (l *Loop) handOutRounds(c *crew, localNow time.Time) {
 	for c.usable && c.freeQuarantine > 0 {
 		b, ok := l.quarantine.nextRound(c, localNow, c.pace.rows, c.silentRounds < QuarantineWorkers-1)
@@ -273,8 +276,8 @@ func (l *Loop) wait() time.Duration {
 	return wait
 }
 
-// nextSharedBatch pops due entries of one route. It returns the entries of healthy applications, and parks, drops or defers the
-// others.
+// nextSharedBatch pops due entries of one route. It returns the entries of healthy applications, and parks, drops or
+// defers the others.
 func (l *Loop) nextSharedBatch(c *crew, now clock.Instant) (batch, bool) {
 	shared := make([]entry, 0, 16)
 	for len(shared) < c.pace.rows {
@@ -288,8 +291,8 @@ func (l *Loop) nextSharedBatch(c *crew, now clock.Instant) (batch, bool) {
 	return batch{crew: c, entries: shared, decreases: c.pace.decreases}, len(shared) > 0
 }
 
-// admit goes through the entries from index first on. It keeps the entries of healthy applications, and parks, drops or defers the
-// others.
+// admit goes through the entries from index first on. It keeps the entries of healthy applications, and parks, drops or
+// defers the others.
 func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 	kept, localNow := entries[:first], time.Now()
 	var dropped, deferredEntries []entry
@@ -389,7 +392,8 @@ type claimFailure struct {
 // claimFailureTolerance is the time for which all batches must fail before CheckClaims returns an error.
 const claimFailureTolerance = 5 * time.Second
 
-// CheckClaims returns an error if the database has failed every batch for claimFailureTolerance, else nil. Safe for concurrent use.
+// CheckClaims returns an error if the database has failed every batch for claimFailureTolerance, else nil. Safe for
+// concurrent use.
 func (l *Loop) CheckClaims() error {
 	t := l.claimFailure.Load()
 	if t == nil || time.Since(t.since) < claimFailureTolerance {

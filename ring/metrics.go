@@ -99,7 +99,8 @@ func (m *metrics) settled(took, round time.Duration) {
 	m.roundSeconds.Observe(round.Seconds())
 }
 
-// rung counts the tries of a claim by outcome, and observes the lateness of first rings. The first one whose trace is recorded is an exemplar.
+// rung counts the tries of a claim by outcome, and observes the lateness of first rings. The first one whose trace is
+// recorded is an exemplar.
 func (m *metrics) rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
 	var tries [clock.Untaken + 1]int
 	var exemplar *clock.Ring

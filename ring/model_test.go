@@ -641,7 +641,8 @@ func (l *modelLane) Close() error {
 	return nil
 }
 
-// deliverLate publishes the rings, waits until the reply limit, and hands the rings to limits.Await. Without it they are in doubt.
+// deliverLate publishes the rings, waits until the reply limit, and hands the rings to limits.Await. Without it they
+// are in doubt.
 func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.target.mu.Lock()
 	late := &modelLate{target: l.target, rings: rings, replies: time.Now().Add(l.target.late), final: make([]clock.Outcome, len(rings))}
@@ -781,8 +782,8 @@ func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.L
 	return outcomes
 }
 
-// wait waits for the replies until a time. While some rings have no reply, it calls confirmed for the confirmed ones. It also confirms
-// a ring in doubt when its application's outcome changes to confirmed.
+// wait waits for the replies until a time. While some rings have no reply, it calls confirmed for the confirmed ones.
+// It also confirms a ring in doubt when its application's outcome changes to confirmed.
 func (l *modelLane) wait(rings []clock.Ring, outcomes []clock.Outcome, until time.Time, confirmed func(int)) {
 	if confirmed == nil {
 		time.Sleep(time.Until(until))

@@ -15,8 +15,8 @@ func (n *node) setNamed(businessID string, delay time.Duration, target clock.Tar
 	return n.set("well", businessID, delay, func(s *clock.Set) { s.Target = target })
 }
 
-// Alarms of one application name the targets of both routes. Each rings at its own target, although the heap is far too small for all of them and
-// the other target is away for most of the time.
+// Alarms of one application name the targets of both routes. Each rings at its own target, although the heap is far too
+// small for all of them and the other target is away for most of the time.
 func TestNamedTargetsHoldUpNoOtherAlarmsOfTheirApplication(t *testing.T) {
 	for _, away := range []clock.TargetKind{clock.TargetAMQP, clock.TargetStream} {
 		t.Run(away.String(), func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestNamedTargetsHoldUpNoOtherAlarmsOfTheirApplication(t *testing.T) {
 	}
 }
 
-// A set changes the target that an alarm names, in the last moments before it is due. It rings once, at the target of the last set, whether or not the
-// loop learns of the set in time.
+// A set changes the target that an alarm names, in the last moments before it is due. It rings once, at the target of
+// the last set, whether or not the loop learns of the set in time.
 func TestAlarmRingsAtTheTargetOfItsLastSet(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("wake-ups lost %t", lost), func(t *testing.T) {

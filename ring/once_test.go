@@ -10,8 +10,8 @@ import (
 
 func atMostOnce(s *clock.Set) { s.Delivery = clock.AtMostOnce }
 
-// Alarms that ring at most once share a batch with others, under every outcome. A ring that may have arrived stays in doubt and is
-// never published again. A returned or unsent ring rings later.
+// Alarms that ring at most once share a batch with others, under every outcome. A ring that may have arrived stays in
+// doubt and is never published again. A returned or unsent ring rings later.
 func TestAtMostOnceRingIsPublishedOnceUnderEveryOutcome(t *testing.T) {
 	for _, twoPhase := range []bool{false, true} {
 		for _, kind := range clock.OutcomeKinds() {
@@ -40,7 +40,8 @@ func TestAtMostOnceRingIsPublishedOnceUnderEveryOutcome(t *testing.T) {
 	}
 }
 
-// wantRungAtMostOnce checks that every alarm has rung with one copy, confirmed or, with doubtful, in doubt. Returned copies do not count.
+// wantRungAtMostOnce checks that every alarm has rung with one copy, confirmed or, with doubtful, in doubt. Returned
+// copies do not count.
 func (n *node) wantRungAtMostOnce(ids []int64, doubtful bool) {
 	n.t.Helper()
 	copies := map[int64]int{}
@@ -81,7 +82,8 @@ func TestAtMostOnceAlarmsHaveTheirOwnClaim(t *testing.T) {
 	})
 }
 
-// The database is down from the claim until the settlement has given up. The alarm stays rung and in doubt, and never rings again.
+// The database is down from the claim until the settlement has given up. The alarm stays rung and in doubt, and never
+// rings again.
 func TestAtMostOnceRingStaysInDoubtAfterLostSettlement(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.target.slow(100 * time.Millisecond)

@@ -56,8 +56,9 @@ func (o *orders) anyEarlier(was []headTime) bool {
 	return false
 }
 
-// order decides from which queue of one route the next entry is popped. Queues with a due head take turns; the other queues wait for
-// their time. One application may have a queue in several shares. They share one turn, and the earliest of their heads is popped.
+// order decides from which queue of one route the next entry is popped. Queues with a due head take turns; the other
+// queues wait for their time. One application may have a queue in several shares. They share one turn, and the earliest
+// of their heads is popped.
 type order struct {
 	now        clock.Instant // time of the last advance
 	turn       uint64        // turn of the last popped queue
@@ -116,8 +117,8 @@ func (o *order) advance(now clock.Instant) {
 	}
 }
 
-// next returns the queue whose turn it is, and counts the turn. Among an application's queues, this is the queue with the earliest
-// head. It returns nil if no entry is due.
+// next returns the queue whose turn it is, and counts the turn. Among an application's queues, this is the queue with
+// the earliest head. It returns nil if no entry is due.
 func (o *order) next() *queue {
 	if len(o.due.queues) == 0 {
 		return nil
@@ -145,8 +146,8 @@ func (o *order) head() (at clock.Instant, ok bool) {
 	return 0, false
 }
 
-// update moves q to the heap and position of its head and turn, after either has changed. A queue that becomes due begins
-// with the turn that the other queues have reached.
+// update moves q to the heap and position of its head and turn, after either has changed. A queue that becomes due
+// begins with the turn that the other queues have reached.
 func (o *order) update(q *queue) {
 	var target *queueHeap
 	switch {

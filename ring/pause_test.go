@@ -62,8 +62,8 @@ func (p *pauses) tries(application string) (n int) {
 	return n
 }
 
-// An application is paused under load. After the confirmation none of its rings is tried, until it is resumed. Then each of its alarms rings once.
-// The other application rings on time.
+// An application is paused under load. After the confirmation none of its rings is tried, until it is resumed. Then
+// each of its alarms rings once. The other application rings on time.
 func TestPausedApplicationRingsNothingAfterTheConfirmation(t *testing.T) {
 	withPauses(t, func(cfg *nodeConfig) { smallHeap(cfg, 400) }, func(t *testing.T, p *pauses) {
 		p.n.target.slow(20 * time.Millisecond)

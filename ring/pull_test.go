@@ -137,8 +137,8 @@ func TestOnlyReservedRingsAreClaimed(t *testing.T) {
 	})
 }
 
-// A worker that leaves before a byte was written gives its rings back at once. A worker that leaves in the write leaves them in doubt, and they
-// ring again under their ids.
+// A worker that leaves before a byte was written gives its rings back at once. A worker that leaves in the write leaves
+// them in doubt, and they ring again under their ids.
 func TestRingsOfVanishedWorkersRingAgain(t *testing.T) {
 	withPull(t, func(t *testing.T, n *pullNode) {
 		ids := n.setMany("shop", 4, time.Second)

@@ -14,27 +14,30 @@ import (
 )
 
 const (
-	// QuarantineWorkers is the number of workers for applications in quarantine. Each has a lane and a database connection. At
-	// most QuarantineWorkers-1 silent rounds are under way at once.
+	// QuarantineWorkers is the number of workers for applications in quarantine. Each has a lane and a database
+	// connection. At most QuarantineWorkers-1 silent rounds are under way at once.
 	QuarantineWorkers = 2
 	// reviewPause is the time between two reviews of the applications in quarantine, while there are fewer than 1000.
 	reviewPause = 20 * time.Millisecond
-	// maxQuarantined bounds the applications in quarantine; each route has an equal part. Beyond it an application with failing rings
-	// stays with the healthy ones, and the entries of an application that the target does not accept stay in the heap.
+	// maxQuarantined bounds the applications in quarantine; each route has an equal part. Beyond it an application with
+	// failing rings stays with the healthy ones, and the entries of an application that the target does not accept stay
+	// in the heap.
 	maxQuarantined = 1 << 14
-	// maxParkedAll bounds the parked entries of all applications; each route has an equal part. Each application may park one entry
-	// beyond it.
+	// maxParkedAll bounds the parked entries of all applications; each route has an equal part. Each application may
+	// park one entry beyond it.
 	maxParkedAll = 1 << 16
 	// forgetIdleAfter is the time without an alarm to ring after which a suspect or held application is forgotten.
 	forgetIdleAfter = 10 * time.Second
-	// absentForgetAfter is the time without an alarm after which an absent application is forgotten. Until then /readyz and the metrics show it.
+	// absentForgetAfter is the time without an alarm after which an absent application is forgotten. Until then /readyz
+	// and the metrics show it.
 	absentForgetAfter = time.Minute
 	// maxShown bounds the applications that Quarantined returns.
 	maxShown = 16
 )
 
-// quarantine keeps the state of the applications that are not healthy, and decides when their entries ring. It belongs to the
-// goroutine of Loop.Run. Only the methods Quarantined, stateOf and leavesAlarms may be called by other goroutines.
+// quarantine keeps the state of the applications that are not healthy, and decides when their entries ring. It belongs
+// to the goroutine of Loop.Run. Only the methods Quarantined, stateOf and leavesAlarms may be called by other
+// goroutines.
 type quarantine struct {
 	cfg     Config
 	heap    *Heap
@@ -71,9 +74,10 @@ type Quarantined struct {
 	Reason      string           // reason of the last failure; of an absent application why no target accepts it
 }
 
-// review goes through all applications of usable routes, unless the last review is recent. It readmits an absent application when the target
-// accepts it, and makes an application absent when the target stops accepting it. It forgets idle applications, and asks for rows of
-// applications that can park entries again. It collects the applications that can have a batch in ready.
+// review goes through all applications of usable routes, unless the last review is recent. It readmits an absent
+// application when the target accepts it, and makes an application absent when the target stops accepting it. It
+// forgets idle applications, and asks for rows of applications that can park entries again. It collects the
+// applications that can have a batch in ready.
 func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 	if len(q.applications)+len(q.leftovers) == 0 {
 		q.unasked.Store(false)
@@ -115,8 +119,8 @@ func (q *quarantine) reviewInterval() time.Duration {
 	return reviewPause * time.Duration(1+(len(q.applications)+len(q.leftovers))/1000)
 }
 
-// refill lets rows of an application come in when few of its entries are parked. For an absent application it asks for one row
-// when none has come for half of absentForgetAfter, to see whether the application still has due alarms.
+// refill lets rows of an application come in when few of its entries are parked. For an absent application it asks for
+// one row when none has come for half of absentForgetAfter, to see whether the application still has due alarms.
 func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Time) {
 	switch {
 	case !a.restricted:
@@ -132,10 +136,10 @@ func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Tim
 	}
 }
 
-// nextRound returns the next round of a route's quarantine; ok is false if there is none. The round holds applications of one
-// failureKind, beginning with the application that has waited longest. Each gets its part of the rows, so that none waits for
-// another. maxRows is the most rows of the round: fewer than a batch while the database is slow. Without allowSilent nextRound
-// returns no round of silent applications.
+// nextRound returns the next round of a route's quarantine; ok is false if there is none. The round holds applications
+// of one failureKind, beginning with the application that has waited longest. Each gets its part of the rows, so that
+// none waits for another. maxRows is the most rows of the round: fewer than a batch while the database is slow. Without
+// allowSilent nextRound returns no round of silent applications.
 func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSilent bool) (b batch, ok bool) {
 	rest := q.ready[:0]
 	for _, a := range q.ready {
@@ -223,7 +227,8 @@ func (q *quarantine) restrict(a *application) {
 	}
 }
 
-// noteAbsence notes why an application is absent, and logs it. A paused application needs no line: a person knows of it.
+// noteAbsence notes why an application is absent, and logs it. A paused application needs no line: a person knows of
+// it.
 func (q *quarantine) noteAbsence(a *application, refusal error) {
 	a.reason = refusal.Error()
 	q.show(a)
@@ -247,14 +252,16 @@ func (q *quarantine) show(a *application) {
 	q.states.Store(a.name, a.shown())
 }
 
-// stateOf returns the state of an application in quarantine; the zero value if it is not there, or is rationed. Safe for concurrent use.
+// stateOf returns the state of an application in quarantine; the zero value if it is not there, or is rationed. Safe
+// for concurrent use.
 func (q *quarantine) stateOf(name addressee) Quarantined {
 	state, _ := q.states.Load(name)
 	shown, _ := state.(Quarantined)
 	return shown
 }
 
-// add puts an application into quarantine with the given health. It returns nil if the route has no place left in the quarantine.
+// add puts an application into quarantine with the given health. It returns nil if the route has no place left in the
+// quarantine.
 func (q *quarantine) add(name addressee, h health, localNow time.Time) *application {
 	c := q.crews.of(name.Value())
 	if c.quarantined >= q.crews.part(maxQuarantined) {
@@ -295,10 +302,11 @@ func (q *quarantine) applyResult(r result) {
 	}
 }
 
-// applyLate updates the health of the applications of late outcomes. A late confirm ends the pause of a suspect application. It stays in
-// quarantine, so that a backlog for its slow queue or receiver does not take the shared workers. A late confirm makes a held application
-// suspect. On a route with SeparateReplies it makes it healthy, because there a slow receiver delays no other application's rings. The next batch
-// has more rows by the number of late outcomes, because the receiver has room for so many more rings.
+// applyLate updates the health of the applications of late outcomes. A late confirm ends the pause of a suspect
+// application. It stays in quarantine, so that a backlog for its slow queue or receiver does not take the shared
+// workers. A late confirm makes a held application suspect. On a route with SeparateReplies it makes it healthy,
+// because there a slow receiver delays no other application's rings. The next batch has more rows by the number of late
+// outcomes, because the receiver has room for so many more rings.
 func (q *quarantine) applyLate(t lateTallies) {
 	localNow := time.Now()
 	for name, f := range t.byAddressee {
@@ -331,7 +339,8 @@ func (q *quarantine) applyEarly(c earlyConfirm, localNow time.Time) {
 	}
 }
 
-// hasMoved reports whether the application rings by another route than the crew's. Then outcomes at the crew's target say nothing about it.
+// hasMoved reports whether the application rings by another route than the crew's. Then outcomes at the crew's target
+// say nothing about it.
 func (q *quarantine) hasMoved(name addressee, c *crew) bool {
 	return q.crews.of(name.Value()) != c
 }
@@ -391,7 +400,8 @@ func (q *quarantine) forget(a *application) {
 	a.parked = nil
 }
 
-// logEvent logs an event of one application. It drops lines beyond the limit, because thousands of applications may have one.
+// logEvent logs an event of one application. It drops lines beyond the limit, because thousands of applications may
+// have one.
 func (q *quarantine) logEvent(level slog.Level, message string, attributes ...any) {
 	dropped, ok := q.logLimit.take(time.Now())
 	if !ok {
@@ -403,15 +413,15 @@ func (q *quarantine) logEvent(level slog.Level, message string, attributes ...an
 	q.log.Log(context.Background(), level, message, attributes...) //nolint:sloglint // the callers' messages are constants
 }
 
-// leavesAlarms reports whether claims leave due alarms in the database: alarms of applications that are not well, or whose rings no worker asks for.
-// Safe for concurrent use.
+// leavesAlarms reports whether claims leave due alarms in the database: alarms of applications that are not well, or
+// whose rings no worker asks for. Safe for concurrent use.
 func (q *quarantine) leavesAlarms() bool {
 	_, unwell := q.Quarantined()
 	return unwell > 0 || q.unasked.Load()
 }
 
-// Quarantined returns a sample of the applications in quarantine, at most maxShown, and the number of all of them. It is as fresh as
-// the last step of the loop. Safe for concurrent use.
+// Quarantined returns a sample of the applications in quarantine, at most maxShown, and the number of all of them. It
+// is as fresh as the last step of the loop. Safe for concurrent use.
 func (q *quarantine) Quarantined() (sample []Quarantined, all int) {
 	if u := q.published.Load(); u != nil {
 		return u.sample, u.all
@@ -419,8 +429,8 @@ func (q *quarantine) Quarantined() (sample []Quarantined, all int) {
 	return nil, 0
 }
 
-// publish updates the result of Quarantined and the metrics after a change. An application of the sample stays in it until it
-// leaves the quarantine.
+// publish updates the result of Quarantined and the metrics after a change. An application of the sample stays in it
+// until it leaves the quarantine.
 func (q *quarantine) publish() {
 	if !q.changed {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// Many applications are silent. Another application fails in any way, recovers at any time, and then rings within two seconds of
-// the model's time. Healthy applications ring on time.
+// Many applications are silent. Another application fails in any way, recovers at any time, and then rings within two
+// seconds of the model's time. Healthy applications ring on time.
 func TestQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 	testQuarantinedApplications(t, 20, 2)
 }
@@ -113,8 +113,9 @@ func TestIdleQuarantinedApplicationsAreForgotten(t *testing.T) {
 // changeContent makes the set differ from an earlier set of the same key.
 func changeContent(s *clock.Set) { s.ContentType = "text/plain" }
 
-// Most alarms of some applications fail, and are due again after a second. Beside the flood of a healthy application, their retries take no
-// larger part of the rings than the quarantine has of the workers. It is much smaller here, because hardly any of them are confirmed.
+// Most alarms of some applications fail, and are due again after a second. Beside the flood of a healthy application,
+// their retries take no larger part of the rings than the quarantine has of the workers. It is much smaller here,
+// because hardly any of them are confirmed.
 func TestRetriesTakeABoundedPartOfTheRings(t *testing.T) {
 	cfg := defaultNode()
 	cfg.ring.BatchRows = 50

@@ -55,7 +55,8 @@ func (q *queue) remove(i int) {
 	}
 }
 
-// fanOut is the number of children of each entry in the heap. It makes the heap shallow, and the children are neighbours in memory.
+// fanOut is the number of children of each entry in the heap. It makes the heap shallow, and the children are
+// neighbours in memory.
 const fanOut = 4
 
 // up moves the entry at index i towards the head, past later entries.

@@ -7,7 +7,8 @@ import (
 	"runtime"
 )
 
-// The tests simulate nodes in bubbles. With the race detector they take a third less processor time on one processor. make stress sets GOMAXPROCS.
+// The tests simulate nodes in bubbles. With the race detector they take a third less processor time on one processor.
+// make stress sets GOMAXPROCS.
 func init() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)

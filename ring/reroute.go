@@ -16,9 +16,10 @@ type rerouting struct {
 	confirm int64 // version of the settings to confirm (Confirm); 0: none
 }
 
-// Reroute replaces the router. changed has all addressees for which the routers differ. From then on, new batches of these addressees
-// ring by their new route. Batches under way end on their old route, and so do rings whose outcome is unknown. Reroute does not wait: the
-// loop replaces the router at its next step. Before Run, it replaces it when Run begins. Safe for concurrent use.
+// Reroute replaces the router. changed has all addressees for which the routers differ. From then on, new batches of
+// these addressees ring by their new route. Batches under way end on their old route, and so do rings whose outcome is
+// unknown. Reroute does not wait: the loop replaces the router at its next step. Before Run, it replaces it when Run
+// begins. Safe for concurrent use.
 func (l *Loop) Reroute(router Router, changed []store.Addressee) {
 	l.rerouteMu.Lock()
 	defer l.rerouteMu.Unlock()
@@ -60,8 +61,8 @@ func (cs *crews) routeIndex(router Router) func(to store.Addressee) int {
 	return func(to store.Addressee) int { return frozen.of(to).index }
 }
 
-// reroute replaces the function that returns the index of an application's route. Waiting entries of the changed applications move to the
-// room of their new route; entries without a place there are missing.
+// reroute replaces the function that returns the index of an application's route. Waiting entries of the changed
+// applications move to the room of their new route; entries without a place there are missing.
 func (h *Heap) reroute(routeIndex func(to store.Addressee) int, changed []store.Addressee) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

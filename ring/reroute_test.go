@@ -21,7 +21,8 @@ type switchboard struct {
 	log    map[string][]clock.Instant // times at which each application was moved
 }
 
-// withSwitchboard runs a test in a bubble, with claims of both kinds. At first all applications ring by the first route.
+// withSwitchboard runs a test in a bubble, with claims of both kinds. At first all applications ring by the first
+// route.
 func withSwitchboard(t *testing.T, change func(*nodeConfig), test func(t *testing.T, b *switchboard)) {
 	t.Helper()
 	for name, twoPhase := range map[string]bool{"held": false, "two-phase": true} {
@@ -40,8 +41,8 @@ func withSwitchboard(t *testing.T, change func(*nodeConfig), test func(t *testin
 	}
 }
 
-// smallHeap leaves part of the alarms out of the heap. With two-phase claims the loaders read claimed rows too. These may fill a small heap
-// until their claim's end, so the heap stays large then.
+// smallHeap leaves part of the alarms out of the heap. With two-phase claims the loaders read claimed rows too. These
+// may fill a small heap until their claim's end, so the heap stays large then.
 func smallHeap(cfg *nodeConfig, capacity int) {
 	if !cfg.twoPhase {
 		cfg.capacity = capacity
@@ -68,8 +69,8 @@ func (b *switchboard) router() ring.Router {
 	}
 }
 
-// wantRoutes checks that each ring went to the route that its application had. A ring that was claimed just before a move may come just after
-// it.
+// wantRoutes checks that each ring went to the route that its application had. A ring that was claimed just before a
+// move may come just after it.
 func (b *switchboard) wantRoutes(t *testing.T, slack time.Duration) {
 	t.Helper()
 	for i, target := range b.n.targets() {
@@ -86,8 +87,8 @@ func (b *switchboard) wantRoutes(t *testing.T, slack time.Duration) {
 	}
 }
 
-// Applications get other routes again and again while their alarms ring. No alarm is lost, early, late or rung twice, and each rings by the
-// route that its application has.
+// Applications get other routes again and again while their alarms ring. No alarm is lost, early, late or rung twice,
+// and each rings by the route that its application has.
 func TestRoutesChangeUnderLoad(t *testing.T) {
 	withSwitchboard(t, func(cfg *nodeConfig) { cfg.ring.BatchRows = 20; smallHeap(cfg, 400) }, func(t *testing.T, b *switchboard) {
 		rnd := rand.New(rand.NewPCG(1, 2))
@@ -112,7 +113,8 @@ func TestRoutesChangeUnderLoad(t *testing.T) {
 	})
 }
 
-// A target that is away holds the alarms of its applications. A new route sets them free at once, in the heap and beyond it.
+// A target that is away holds the alarms of its applications. A new route sets them free at once, in the heap and
+// beyond it.
 func TestNewRouteFreesHeldAlarms(t *testing.T) {
 	withSwitchboard(t, func(cfg *nodeConfig) { smallHeap(cfg, 100) }, func(t *testing.T, b *switchboard) {
 		ids := b.n.setMany("orders", 1000, time.Second)
@@ -149,7 +151,8 @@ func TestNewRouteEndsTheQuarantine(t *testing.T) {
 	})
 }
 
-// doubtful lets some rings at the first target have no outcome, and moves the application. It returns their alarms and the others.
+// doubtful lets some rings at the first target have no outcome, and moves the application. It returns their alarms and
+// the others.
 func (b *switchboard) doubtful(t *testing.T, application string) (inDoubt, others []int64) {
 	t.Helper()
 	b.n.target.respond(application, clock.Doubtful)
@@ -176,7 +179,8 @@ func triedAt(target *modelTarget) map[int64]int {
 	return tried
 }
 
-// A try in doubt stays with its target, whatever target its application gets. All other alarms ring at the new target, on time.
+// A try in doubt stays with its target, whatever target its application gets. All other alarms ring at the new target,
+// on time.
 func TestDoubtfulTriesKeepTheirTarget(t *testing.T) {
 	withSwitchboard(t, nil, func(t *testing.T, b *switchboard) {
 		inDoubt, others := b.doubtful(t, "orders")

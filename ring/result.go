@@ -92,8 +92,8 @@ func (t *tally) add(o clock.Outcome) {
 	t.reason = o.Reason
 }
 
-// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed, and if its queue is slow,
-// not the target: others have replies, or the application was silent before.
+// blameLate counts the awaited rings of an application as rings without a reply, if none of its rings was confirmed,
+// and if its queue is slow, not the target: others have replies, or the application was silent before.
 func (r *result) blameLate() {
 	if !r.silent && !r.othersReplied() {
 		return
@@ -106,8 +106,8 @@ func (r *result) blameLate() {
 	}
 }
 
-// othersReplied reports whether all rings of at least half of the applications in the batch were confirmed. In a round of the quarantine,
-// every other reply counts like a confirm.
+// othersReplied reports whether all rings of at least half of the applications in the batch were confirmed. In a round
+// of the quarantine, every other reply counts like a confirm.
 func (r *result) othersReplied() bool {
 	whole := len(r.confirmedEarly) // these have no tally
 	for _, t := range r.tallies {
@@ -136,8 +136,8 @@ func unsent(outcomes []clock.Outcome) int {
 // fateFunc is clock.FateOf or clock.LateFateOf.
 type fateFunc func(ring *clock.Ring, outcome clock.Outcome, now clock.Instant) clock.Fate
 
-// decideFates returns the fate of each ring, and adds the rows that ring again to r.reoffered. If several rings were refused, it
-// is unknown which one is to blame, so all of them are in doubt until smaller batches tell.
+// decideFates returns the fate of each ring, and adds the rows that ring again to r.reoffered. If several rings were
+// refused, it is unknown which one is to blame, so all of them are in doubt until smaller batches tell.
 func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant, fateOf fateFunc) []clock.Fate {
 	refused := 0
 	for i := range outcomes {
@@ -162,8 +162,8 @@ func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now c
 }
 
 const (
-	// maxMissedClaims bounds how often an entry that a claim passed over is claimed again soon. Its row may be locked by a set or
-	// cancel that changes nothing. After that, a sweep finds the row if it is still due.
+	// maxMissedClaims bounds how often an entry that a claim passed over is claimed again soon. Its row may be locked
+	// by a set or cancel that changes nothing. After that, a sweep finds the row if it is still due.
 	maxMissedClaims = 2
 	// claimAgainMS is the wait of such an entry, in milliseconds. An entry that was claimed and not sent waits as long.
 	claimAgainMS = 20
@@ -201,8 +201,8 @@ func split(entries []entry, ids []int64) (named, others []entry) {
 	return named, others
 }
 
-// toClaimAgain returns the entries that the claim did not take and that are claimed again: deferred ones (beyond the claim's
-// bytes) at once, passed-over ones after claimAgainMS.
+// toClaimAgain returns the entries that the claim did not take and that are claimed again: deferred ones (beyond the
+// claim's bytes) at once, passed-over ones after claimAgainMS.
 func toClaimAgain(entries []entry, claim *store.Claim, now clock.Instant) []entry {
 	if len(claim.Rings)+len(claim.Ended)+len(claim.Moved) == len(entries) {
 		return nil

@@ -41,7 +41,8 @@ func TestLateRingsAreBlamedOnSlowApplications(t *testing.T) {
 	}
 }
 
-// In a round of the quarantine every reply shows that the target is not slow, and applications that were confirmed early have no tally.
+// In a round of the quarantine every reply shows that the target is not slow, and applications that were confirmed
+// early have no tally.
 func TestLateRingsAreBlamedInTheQuarantine(t *testing.T) {
 	late, nacked, doubtful := tally{awaited: 3}, tally{failed: 3}, tally{failed: 3, silent: 3}
 	early := map[addressee]bool{withoutTarget("early"): true}

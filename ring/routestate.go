@@ -26,7 +26,8 @@ func (l *Loop) Routes() []RouteState {
 	return states
 }
 
-// Lacks returns the abilities that this node lacks, sorted: the abilities of routes that cannot ring. Safe for concurrent use.
+// Lacks returns the abilities that this node lacks, sorted: the abilities of routes that cannot ring. Safe for
+// concurrent use.
 func (l *Loop) Lacks() []string {
 	var lacks []string
 	for _, c := range l.crews.all {
@@ -71,8 +72,8 @@ func (c *crew) state() RouteState {
 // errOpening is cannotRing's reason while the first try to open a lane goes on.
 var errOpening = errors.New("the first try to open it has not ended")
 
-// cannotRing returns nil while this process can hand rings to the target. Otherwise it returns the reason: the target is not usable,
-// or no lane of the workers for healthy applications has worked for laneTrial.
+// cannotRing returns nil while this process can hand rings to the target. Otherwise it returns the reason: the target
+// is not usable, or no lane of the workers for healthy applications has worked for laneTrial.
 func (c *crew) cannotRing() error {
 	if err := c.Target.Usable(); err != nil {
 		return err

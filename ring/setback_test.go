@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestEntryComesBackAfterTheClockIsSetBack puts an overdue entry back after a claim that passed it over, at a time from before the
-// database's clock was set back by an hour. The next sweep brings it into reach again.
+// TestEntryComesBackAfterTheClockIsSetBack puts an overdue entry back after a claim that passed it over, at a time from
+// before the database's clock was set back by an hour. The next sweep brings it into reach again.
 func TestEntryComesBackAfterTheClockIsSetBack(t *testing.T) {
 	const now, hour clock.Instant = 100_000_000, 3_600_000
 	h, row := NewHeap(1, 100), store.Due{ID: 7, NextTryTime: now - hour - 60_000, Application: "shop"}

@@ -19,8 +19,8 @@ type share struct {
 	loaderWake chan struct{}           // capacity 1; see Heap.LoaderWake
 }
 
-// location is the position of an entry in its queue. It changes with every reordering of the queue. So it stands in a slot, and
-// the index map is not written then.
+// location is the position of an entry in its queue. It changes with every reordering of the queue. So it stands in a
+// slot, and the index map is not written then.
 type location struct {
 	queue *queue
 	index int
@@ -83,10 +83,10 @@ func (s *share) freeSlot(e *entry, q *queue) {
 	s.freeSlots = append(s.freeSlots, e.slot)
 }
 
-// put inserts e or leaves it out. The share must not have an entry with e's id. In a full share, e's route gets room from another route
-// if it has less than its part. Otherwise e competes with the entries of its own route: the longest queue drops its later half if it
-// must yield to e's. If it need not, e competes by time: with the entries of its own application, or with all entries of the route if no
-// application has more than one.
+// put inserts e or leaves it out. The share must not have an entry with e's id. In a full share, e's route gets room
+// from another route if it has less than its part. Otherwise e competes with the entries of its own route: the longest
+// queue drops its later half if it must yield to e's. If it need not, e competes by time: with the entries of its own
+// application, or with all entries of the route if no application has more than one.
 func (s *share) put(e entry) {
 	if !s.full() {
 		s.set(e)
@@ -124,8 +124,8 @@ func (s *share) put(e entry) {
 // full reports whether the share has as many entries as its capacity.
 func (s *share) full() bool { return len(s.index) >= s.capacity }
 
-// largestExcess returns the room with the most entries above its part. In a full share it has at least one such entry if another room has
-// less than its part.
+// largestExcess returns the room with the most entries above its part. In a full share it has at least one such entry
+// if another room has less than its part.
 func (s *share) largestExcess() *room {
 	largest := &s.rooms[0]
 	for i := range s.rooms {
@@ -178,8 +178,8 @@ func (s *share) remove(id int64) {
 	}
 }
 
-// withdraw takes out the entry of an id, if the share has one. The entry will not be popped as it is, so missing rows may now be due
-// before the room's next pop.
+// withdraw takes out the entry of an id, if the share has one. The entry will not be popped as it is, so missing rows
+// may now be due before the room's next pop.
 func (s *share) withdraw(id int64) {
 	if slot, known := s.index[id]; known {
 		s.slots[slot].queue.room.yielded = false
@@ -197,8 +197,8 @@ func (s *share) removeAt(q *queue, i int) {
 	s.afterRemoval(q)
 }
 
-// afterRemoval updates the position of q after entries have left it. It wakes the loader when that made room for missing rows. The
-// entries of one route can make room for another route's rows.
+// afterRemoval updates the position of q after entries have left it. It wakes the loader when that made room for
+// missing rows. The entries of one route can make room for another route's rows.
 func (s *share) afterRemoval(q *queue) {
 	if q.signalWhenLow && q.low() {
 		q.signalWhenLow = false
@@ -218,8 +218,8 @@ func (s *share) afterRemoval(q *queue) {
 	}
 }
 
-// anyRoomy reports whether a route has room for rows of all its applications. It wakes the loader when this becomes true for another
-// route.
+// anyRoomy reports whether a route has room for rows of all its applications. It wakes the loader when this becomes
+// true for another route.
 func (s *share) anyRoomy() bool {
 	anyRoomy := false
 	for i := range s.rooms {
@@ -250,7 +250,8 @@ func (s *share) takeRechecks() []store.Addressee {
 	return names
 }
 
-// leaveOut notes that e is missing. The loader is woken when the room of e's route is half empty, or the application's queue is low.
+// leaveOut notes that e is missing. The loader is woken when the room of e's route is half empty, or the application's
+// queue is low.
 func (s *share) leaveOut(e *entry) {
 	m, ok := s.missing[e.addressee]
 	if !ok || e.position().Before(m.Position()) {
@@ -275,8 +276,9 @@ func (s *share) takeMissing() []store.Due {
 	return missing
 }
 
-// hasRoomFor reports whether the loader should read an application's missing rows now. from is the position of the first of them. With
-// forAll there must be room for all applications of its route. After false, the loader is woken when the result may have changed.
+// hasRoomFor reports whether the loader should read an application's missing rows now. from is the position of the
+// first of them. With forAll there must be room for all applications of its route. After false, the loader is woken
+// when the result may have changed.
 func (s *share) hasRoomFor(to addressee, from store.Position, forAll bool) bool {
 	q := s.queues[to]
 	r := s.roomOf(q, to)

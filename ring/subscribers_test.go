@@ -96,7 +96,8 @@ func (n *subscriberNode) wantTakenOnce(ids []int64, most time.Duration) {
 
 func always(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// Subscribers that take up to two seconds for each delivery make no ring of another application late, and no ring of theirs is copied.
+// Subscribers that take up to two seconds for each delivery make no ring of another application late, and no ring of
+// theirs is copied.
 func TestSlowSubscribersDelayNoOther(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		var quick, slow []int64
@@ -118,7 +119,8 @@ func TestSlowSubscribersDelayNoOther(t *testing.T) {
 	})
 }
 
-// A subscriber that is slow but free when its next alarm is due leaves its application healthy, although only its rings are late in each batch.
+// A subscriber that is slow but free when its next alarm is due leaves its application healthy, although only its rings
+// are late in each batch.
 func TestSlowSubscriberAloneMakesNoApplicationSuspect(t *testing.T) {
 	withSubscribers(t, func(t *testing.T, n *subscriberNode) {
 		var ids []int64
@@ -136,7 +138,8 @@ func TestSlowSubscriberAloneMakesNoApplicationSuspect(t *testing.T) {
 	})
 }
 
-// A subscriber that reports steadily, just quickly enough not to be slow, holds up other applications for at most 100 ms, whatever its backlog.
+// A subscriber that reports steadily, just quickly enough not to be slow, holds up other applications for at most 100
+// ms, whatever its backlog.
 func TestSteadySubscriberWithBacklogDelaysOthersLittle(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		n.subscribe("steady", always(90*time.Millisecond))
@@ -148,7 +151,8 @@ func TestSteadySubscriberWithBacklogDelaysOthersLittle(t *testing.T) {
 	})
 }
 
-// Subscribers that take nothing delay no application whose subscriber is slow, although all of them ring in the quarantine.
+// Subscribers that take nothing delay no application whose subscriber is slow, although all of them ring in the
+// quarantine.
 func TestStuckSubscribersDelayNoSlowOne(t *testing.T) {
 	withSubscribers(t, func(_ *testing.T, n *subscriberNode) {
 		for i := range 20 {
@@ -206,8 +210,8 @@ func TestSubscriberOnASlowLinkGetsNoCopies(t *testing.T) {
 	})
 }
 
-// A subscriber is cut in the middle of a delivery, in time or late. A ring without a written byte rings again, also if it rings at most
-// once. A begun ring is repeated, but not if it rings at most once.
+// A subscriber is cut in the middle of a delivery, in time or late. A ring without a written byte rings again, also if
+// it rings at most once. A begun ring is repeated, but not if it rings at most once.
 func TestCutSubscriberLeavesOnlyBegunRingsInDoubt(t *testing.T) {
 	const count, written, begun = 20, 3, 5
 	for name, takes := range map[string]time.Duration{"in time": time.Millisecond, "late": time.Second} {

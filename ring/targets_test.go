@@ -80,7 +80,8 @@ func twoRoutes() nodeConfig {
 	return cfg
 }
 
-// setEvery sets count alarms of an application. The first is due after a second, each other that long after the one before.
+// setEvery sets count alarms of an application. The first is due after a second, each other that long after the one
+// before.
 func (n *node) setEvery(application string, count int, interval time.Duration) (ids []int64) {
 	for i := range count {
 		ids = append(ids, n.set(application, fmt.Sprint(i), time.Second+time.Duration(i)*interval))
@@ -92,8 +93,8 @@ func TestSlowTargetDelaysNoOtherTarget(t *testing.T) {
 	testSlowTarget(t, 2)
 }
 
-// testSlowTarget: the target of some applications needs nearly two seconds for each batch, and they have a backlog for a minute. Alarms of the other
-// target ring on time. The same holds if the slow target has no replies at all.
+// testSlowTarget: the target of some applications needs nearly two seconds for each batch, and they have a backlog for
+// a minute. Alarms of the other target ring on time. The same holds if the slow target has no replies at all.
 func testSlowTarget(t *testing.T, numbersOfWorkers ...int) {
 	t.Helper()
 	for _, workers := range numbersOfWorkers {
@@ -131,7 +132,8 @@ func testSlowTarget(t *testing.T, numbersOfWorkers ...int) {
 	}
 }
 
-// A suspect application of one target recovers at once, while another target leaves its applications' rings without a reply.
+// A suspect application of one target recovers at once, while another target leaves its applications' rings without a
+// reply.
 func TestSilentTargetDelaysNoRecoveryAtAnotherTarget(t *testing.T) {
 	inBubble(t, twoRoutes(), func(t *testing.T, n *node) {
 		for i := range 40 {
@@ -153,8 +155,8 @@ func TestSilentTargetDelaysNoRecoveryAtAnotherTarget(t *testing.T) {
 	})
 }
 
-// While one target is not usable, its alarms are not claimed, and alarms of the other target ring on time. When the target is usable
-// again, its alarms ring at once.
+// While one target is not usable, its alarms are not claimed, and alarms of the other target ring on time. When the
+// target is usable again, its alarms ring at once.
 func TestUnusableTargetHoldsOnlyItsRoute(t *testing.T) {
 	inBubble(t, twoRoutes(), func(t *testing.T, n *node) {
 		n.second.setDown(errDown)
@@ -178,8 +180,8 @@ func TestUnusableTargetHoldsOnlyItsRoute(t *testing.T) {
 	})
 }
 
-// All rings of a claim have one route, and the route decides whether the claim is held or two-phase. This holds for rounds of the
-// quarantine as well.
+// All rings of a claim have one route, and the route decides whether the claim is held or two-phase. This holds for
+// rounds of the quarantine as well.
 func TestClaimsAreOfOneRouteAndItsKind(t *testing.T) {
 	inBubble(t, twoRoutes(), func(t *testing.T, n *node) {
 		n.db.onClaim = func(applications map[string]int, twoPhase bool) {
@@ -219,9 +221,9 @@ func TestClaimsAreOfOneRouteAndItsKind(t *testing.T) {
 	})
 }
 
-// The overdue alarms of a target that is down, or slow, are far more than the heap holds. Alarms of the other target ring on time, also
-// when they come from more applications than the target's own part of the heap has room for. They cost few reads of the overdue alarms. At
-// the end all alarms ring.
+// The overdue alarms of a target that is down, or slow, are far more than the heap holds. Alarms of the other target
+// ring on time, also when they come from more applications than the target's own part of the heap has room for. They
+// cost few reads of the overdue alarms. At the end all alarms ring.
 func TestBacklogOfOneTargetLeavesHeapRoomToOtherTarget(t *testing.T) {
 	for _, c := range []struct {
 		name                      string
@@ -282,8 +284,8 @@ func TestTargetsWithBacklogsTakeTurns(t *testing.T) {
 	})
 }
 
-// The router returns no route for some applications. Their alarms wait, untried, and the others ring on time. This holds for one route
-// as well.
+// The router returns no route for some applications. Their alarms wait, untried, and the others ring on time. This
+// holds for one route as well.
 func TestApplicationsWithoutRouteAreNotRung(t *testing.T) {
 	for name, cfg := range map[string]nodeConfig{"one route": defaultNode(), "two routes": twoRoutes()} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ type timerFile struct {
 	set  func(fd uintptr)
 }
 
-// PreciseTimer returns a timer that is less than a tenth of a millisecond late. If the kernel offers no such timer, it returns a
-// timer of the Go runtime.
+// PreciseTimer returns a timer that is less than a tenth of a millisecond late. If the kernel offers no such timer, it
+// returns a timer of the Go runtime.
 func PreciseTimer() Timer {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

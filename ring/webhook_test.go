@@ -290,7 +290,8 @@ func TestSlowWebhookIsNotCalledAgain(t *testing.T) {
 	})
 }
 
-// A receiver without a reply uses up the retries of its alarm, with one message id. When it is well again, its other alarms ring.
+// A receiver without a reply uses up the retries of its alarm, with one message id. When it is well again, its other
+// alarms ring.
 func TestHangingWebhookIsTriedAgainAfterItsTimeout(t *testing.T) {
 	withWebhooks(t, func(t *testing.T, n *hookNode) {
 		n.endpoint("shop", func(e *settings.Webhook) { e.Timeout = 2 * time.Second })
@@ -313,7 +314,8 @@ func TestHangingWebhookIsTriedAgainAfterItsTimeout(t *testing.T) {
 	})
 }
 
-// A receiver that answers 429 gets no request of any alarm until Retry-After has passed. Nothing but the tries until then counts.
+// A receiver that answers 429 gets no request of any alarm until Retry-After has passed. Nothing but the tries until
+// then counts.
 func TestRetryAfterOfAWebhookIsObeyed(t *testing.T) {
 	withWebhooks(t, func(t *testing.T, n *hookNode) {
 		n.endpoint("shop", func(e *settings.Webhook) { e.Concurrency = 1 })
@@ -343,9 +345,9 @@ func TestBrokenWebhooksDelayNoOtherApplication(t *testing.T) {
 	testBrokenWebhooks(t, 8)
 }
 
-// testBrokenWebhooks: the receivers of so many applications are down, silent, failing or slow, and have a backlog. The alarms of another application
-// wait at most for the patience that the first batches have with unknown receivers (250 ms), and the broken receivers get few requests. When all
-// receivers are well again, all alarms ring.
+// testBrokenWebhooks: the receivers of so many applications are down, silent, failing or slow, and have a backlog. The
+// alarms of another application wait at most for the patience that the first batches have with unknown receivers (250
+// ms), and the broken receivers get few requests. When all receivers are well again, all alarms ring.
 func testBrokenWebhooks(t *testing.T, applications int) {
 	t.Helper()
 	refused := func(context.Context) error { return errors.New("connection refused") }

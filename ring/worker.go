@@ -26,8 +26,8 @@ type laneEvent struct {
 	open       bool // true: opened; false: lost
 }
 
-// run rings batches until the channel is closed, also after ctx has ended. It takes no batch while its lane is not open, so that no
-// claim waits for a lane to open.
+// run rings batches until the channel is closed, also after ctx has ended. It takes no batch while its lane is not
+// open, so that no claim waits for a lane to open.
 func (w *worker) run(ctx context.Context, work <-chan batch) {
 	defer func() {
 		if err := w.keeper.lane.Close(); err != nil {
@@ -92,7 +92,8 @@ func (w *worker) laneBroken() bool {
 	}
 }
 
-// ring rings a batch in up to two claims: first the alarms that ring at least once, then the alarms that ring at most once.
+// ring rings a batch in up to two claims: first the alarms that ring at least once, then the alarms that ring at most
+// once.
 func (w *worker) ring(ctx context.Context, b batch) result {
 	r, atMostOnceIDs := w.round(ctx, b, false)
 	if r.err != nil || len(atMostOnceIDs) == 0 {
@@ -110,8 +111,8 @@ func (w *worker) ring(ctx context.Context, b batch) result {
 	return r
 }
 
-// round claims, delivers and settles. With atMostOnce it takes the alarms that ring at most once, else the others; it returns the
-// ids of entries that need the other kind of claim.
+// round claims, delivers and settles. With atMostOnce it takes the alarms that ring at most once, else the others; it
+// returns the ids of entries that need the other kind of claim.
 func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result, atMostOnceIDs []int64) {
 	began, suspendedSince := time.Now(), measureSuspension()
 	r = result{batch: b}
@@ -154,8 +155,8 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	return r, claim.AtMostOnce
 }
 
-// earlyConfirm tells the loop that all rings of an application are confirmed, although its round of the quarantine goes on. So the
-// application need not wait for the applications of the round that have no reply yet.
+// earlyConfirm tells the loop that all rings of an application are confirmed, although its round of the quarantine goes
+// on. So the application need not wait for the applications of the round that have no reply yet.
 type earlyConfirm struct {
 	addressee addressee
 	crew      *crew
@@ -163,8 +164,8 @@ type earlyConfirm struct {
 	rings     int  // number of the application's rings in the round
 }
 
-// reportEarly returns a function for Limits.OnConfirmed, which sends the loop an earlyConfirm per application. It returns nil for a
-// batch of healthy applications.
+// reportEarly returns a function for Limits.OnConfirmed, which sends the loop an earlyConfirm per application. It
+// returns nil for a batch of healthy applications.
 func (w *worker) reportEarly(r *result, rings []clock.Ring) func(ring int) {
 	if r.quarantined == nil {
 		return nil
@@ -265,8 +266,8 @@ func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
 	w.loop.metrics.settled(time.Since(d.settleBegan), time.Since(d.began))
 }
 
-// finish ends a claim with end. A held transaction has one try. A committed claim is tried again until its timeout. ctx must
-// outlive the stop of the process.
+// finish ends a claim with end. A held transaction has one try. A committed claim is tried again until its timeout. ctx
+// must outlive the stop of the process.
 func (w *worker) finish(ctx context.Context, d *deliveredClaim, end func(context.Context) error) error {
 	deadline := d.began.Add(clock.IdleInTransaction)
 	if d.committed {

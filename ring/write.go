@@ -2,8 +2,9 @@ package ring
 
 import "net"
 
-// WritePiece is the most bytes of rings that a target writes for one look at the clock. A process that is stopped between the look and the
-// system call writes one piece late; see the package documentation. Larger writes are split, and take one more look for each piece.
+// WritePiece is the most bytes of rings that a target writes for one look at the clock. A process that is stopped
+// between the look and the system call writes one piece late; see the package documentation. Larger writes are split,
+// and take one more look for each piece.
 const WritePiece = 64 << 10
 
 // writePieces writes p with the Write method of conn. It calls mayWrite before each piece.

@@ -28,7 +28,8 @@ func tcpPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// partialConn is a connection that is no TCP connection. It notes the sizes of its writes, and takes at most a number of bytes of all writes.
+// partialConn is a connection that is no TCP connection. It notes the sizes of its writes, and takes at most a number
+// of bytes of all writes.
 type partialConn struct {
 	net.Conn
 
@@ -47,7 +48,8 @@ func (c *partialConn) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// A process may be stopped after any look at the clock. So the last look that allows a write lets one piece go, not all that the socket has room for.
+// A process may be stopped after any look at the clock. So the last look that allows a write lets one piece go, not all
+// that the socket has room for.
 func TestOneLookWritesAtMostOnePiece(t *testing.T) {
 	const piece = 64 << 10 // as the package documentation promises
 	refused := errors.New("too late")

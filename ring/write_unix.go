@@ -9,12 +9,13 @@ import (
 	"syscall"
 )
 
-// WriteWhile writes p in pieces of at most WritePiece bytes. It calls mayWrite before each piece, and ends with the error of mayWrite. It returns
-// the number of bytes that conn took. The write deadline of conn ends a write that waits for buffer space.
+// WriteWhile writes p in pieces of at most WritePiece bytes. It calls mayWrite before each piece, and ends with the
+// error of mayWrite. It returns the number of bytes that conn took. The write deadline of conn ends a write that waits
+// for buffer space.
 //
-// On a TCP connection mayWrite is called before each system call. The Write method with a deadline is not enough there. It waits for space in
-// the socket's buffer. If the process is stopped during that wait and continues after the deadline, it finds both the space and the passed
-// deadline, and may write the rest of the piece.
+// On a TCP connection mayWrite is called before each system call. The Write method with a deadline is not enough there.
+// It waits for space in the socket's buffer. If the process is stopped during that wait and continues after the
+// deadline, it finds both the space and the passed deadline, and may write the rest of the piece.
 func WriteWhile(conn net.Conn, p []byte, mayWrite func() error) (n int, err error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

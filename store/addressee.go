@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Addressee is what a group of alarms has in common: their application, and the target that they name. Alarms that name none have
-// clock.NoTarget, and ring to the target that the application's settings name.
+// Addressee is what a group of alarms has in common: their application, and the target that they name. Alarms that name
+// none have clock.NoTarget, and ring to the target that the application's settings name.
 type Addressee struct {
 	Application string
 	Target      clock.TargetKind
@@ -43,9 +43,9 @@ func AddresseeTexts(addressees []Addressee) []string {
 // ranksPerTarget is the number of ranks between two targets in due_rank.
 const ranksPerTarget = 16
 
-// Rank returns the due_rank of an alarm: 16 times the number of the target that it names, plus 9 - priority. Of two alarms of one addressee
-// with one due time, the lower rank rings first. The order of different addressees has no meaning. So the due index tells the addressee of
-// each alarm, and needs no further column.
+// Rank returns the due_rank of an alarm: 16 times the number of the target that it names, plus 9 - priority. Of two
+// alarms of one addressee with one due time, the lower rank rings first. The order of different addressees has no
+// meaning. So the due index tells the addressee of each alarm, and needs no further column.
 func Rank(target clock.TargetKind, priority int) int {
 	return ranksPerTarget*int(target) + clock.MaxPriority - priority
 }

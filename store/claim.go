@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Candidate is a row that a claim has locked. It holds the values that decide whether the row rings, and the row that a release
-// restores. FinishedAt is not read.
+// Candidate is a row that a claim has locked. It holds the values that decide whether the row rings, and the row that a
+// release restores. FinishedAt is not read.
 type Candidate struct {
 	ID int64
 	clock.Key
@@ -63,10 +63,11 @@ func (j *Judgment) EndedAlarms() []EndedAlarm {
 	return ended
 }
 
-// Judge sorts the candidates by due order, in place, and decides about each. server is the database's clock as this claim has read it;
-// it counts only when ServerClock is set. Unreadable rows end as dead. Rows that may not ring any more end. Rows of the other delivery
-// mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. Judge lists a readable row only if it is scheduled or ringing, due
-// both at Now and by the database's clock, and names the target in NamedTargets.
+// Judge sorts the candidates by due order, in place, and decides about each. server is the database's clock as this
+// claim has read it; it counts only when ServerClock is set. Unreadable rows end as dead. Rows that may not ring any
+// more end. Rows of the other delivery mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. Judge lists a
+// readable row only if it is scheduled or ringing, due both at Now and by the database's clock, and names the target in
+// NamedTargets.
 func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgment {
 	now := r.decisionTime(server)
 	slices.SortFunc(candidates, func(a, b Candidate) int {
@@ -136,8 +137,8 @@ func (r *ClaimRequest) leavesTo(c *Candidate) (target clock.TargetKind, leaves b
 	return clock.NoTarget, false
 }
 
-// decisionTime returns the instant that decides which rows are due and which have expired: Now, or the database's clock if that counts
-// and is earlier.
+// decisionTime returns the instant that decides which rows are due and which have expired: Now, or the database's clock
+// if that counts and is earlier.
 func (r *ClaimRequest) decisionTime(server clock.Instant) clock.Instant {
 	if r.ServerClock {
 		return min(r.Now, server)
@@ -145,8 +146,8 @@ func (r *ClaimRequest) decisionTime(server clock.Instant) clock.Instant {
 	return r.Now
 }
 
-// PassesOverAny reports whether Judge would pass over a candidate that is due at Now, because it is not due by the database's clock or
-// names another target than the caller knows. Claims that take rows before Judge sees them need it.
+// PassesOverAny reports whether Judge would pass over a candidate that is due at Now, because it is not due by the
+// database's clock or names another target than the caller knows. Claims that take rows before Judge sees them need it.
 func (r *ClaimRequest) PassesOverAny(candidates []Candidate, server clock.Instant) bool {
 	now := r.decisionTime(server)
 	for i := range candidates {
@@ -180,8 +181,8 @@ func (c *Candidate) chooseOccurrence(now clock.Instant) {
 	c.LatestRingAt = c.Repetition.Latest(&row.Progress)
 }
 
-// move adds a repeating alarm whose current occurrence does not ring: its row moves to a later occurrence, or ends. Without Moved, the
-// outcome ends the current occurrence.
+// move adds a repeating alarm whose current occurrence does not ring: its row moves to a later occurrence, or ends.
+// Without Moved, the outcome ends the current occurrence.
 func (j *Judgment) move(r *ClaimRequest, c *Candidate, outcome clock.Outcome) {
 	if c.Moved == nil {
 		ring := r.Ring(c)

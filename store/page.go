@@ -2,8 +2,9 @@ package store
 
 import "slices"
 
-// NewDuePage returns the page of q. rows holds the rows of all shards; each shard's rows are in due order, at most q.Limit of them. A
-// shard with q.Limit rows may have more, so the page ends at the earliest position where such a shard stopped.
+// NewDuePage returns the page of q. rows holds the rows of all shards; each shard's rows are in due order, at most
+// q.Limit of them. A shard with q.Limit rows may have more, so the page ends at the earliest position where such a
+// shard stopped.
 func NewDuePage(q DueQuery, rows []Due) DuePage {
 	page := DuePage{CompleteUntil: q.Until}
 	count := make(map[int]int, len(q.Shards))

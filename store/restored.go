@@ -1,8 +1,8 @@
 package store
 
-// SkippedIDs is how many ids of alarms a database leaves out after it was restored from a backup. Alarms that were set between the backup and
-// the loss of the database had ids after its last one, and a message id must never name two rings. At 20,000 sets a second these ids last for a
-// year and a half.
+// SkippedIDs is how many ids of alarms a database leaves out after it was restored from a backup. Alarms that were set
+// between the backup and the loss of the database had ids after its last one, and a message id must never name two
+// rings. At 20,000 sets a second these ids last for a year and a half.
 const SkippedIDs = 1_000_000_000_000
 
 // ReasonRestored is the last_error of an alarm that was due when its database was restored.

@@ -99,8 +99,8 @@ func NewRetention(cfg RetentionConfig, deps RetentionDeps) (*Retention, error) {
 // quietFactor is how many times longer the interval is after a purge that found nothing or failed.
 const quietFactor = 5
 
-// Run deletes until ctx ends. After a full batch it pauses as long as the batch took, at most cfg.Interval. As long as batches are
-// faster than that, purging uses at most half of one connection's time.
+// Run deletes until ctx ends. After a full batch it pauses as long as the batch took, at most cfg.Interval. As long as
+// batches are faster than that, purging uses at most half of one connection's time.
 func (r *Retention) Run(ctx context.Context) error {
 	for {
 		begun := time.Now()

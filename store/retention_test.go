@@ -40,7 +40,8 @@ func (c *countedActs) PurgeActs(_ context.Context, before clock.Instant, limit i
 	return n, nil
 }
 
-// Acts of the audit have a retention of their own. They are looked for once a minute, and at once again after a full purge.
+// Acts of the audit have a retention of their own. They are looked for once a minute, and at once again after a full
+// purge.
 func TestActsArePurgedAfterTheirRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultRetentionConfig()

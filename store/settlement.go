@@ -6,8 +6,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Settlement is a row to write for one ring of a claim. A store writes it only while the row is as the claim, or its last settlement, wrote
-// it.
+// Settlement is a row to write for one ring of a claim. A store writes it only while the row is as the claim, or its
+// last settlement, wrote it.
 type Settlement struct {
 	ID            int64
 	Generation    int64
@@ -18,8 +18,8 @@ type Settlement struct {
 // Unchanged reports whether the row to write is the row that is stored. It may need attempts all the same.
 func (s *Settlement) Unchanged() bool { return s.RingRow == s.Claimed }
 
-// Ring returns the ring that the claim makes of a candidate. The caller adds the fields that Candidate lacks: shard, ring_at, payload,
-// content type, priority and traceparent.
+// Ring returns the ring that the claim makes of a candidate. The caller adds the fields that Candidate lacks: shard,
+// ring_at, payload, content type, priority and traceparent.
 func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	before := c.RingRow
 	before.FinishedAt = clock.NoInstant // a due alarm is not finished, so LockDue does not read the column
@@ -30,8 +30,9 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	}
 }
 
-// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row without its progress (statement TakeHeld). A claim of
-// at-most-once alarms writes the row of a ring in doubt (statement TakeOnce). Any other two-phase claim writes a claimed row (statement TakeTwoPhase).
+// RowAfterClaim returns the row that the claim writes for a ring. A held claim writes the confirmed row without its
+// progress (statement TakeHeld). A claim of at-most-once alarms writes the row of a ring in doubt (statement TakeOnce).
+// Any other two-phase claim writes a claimed row (statement TakeTwoPhase).
 func (r *ClaimRequest) RowAfterClaim(ring *clock.Ring) clock.RingRow {
 	switch r.Kind() {
 	case Once:
@@ -61,8 +62,8 @@ func (r *ClaimRequest) RowsAfterClaim(rings []clock.Ring) []clock.RingRow {
 	return rows
 }
 
-// Settlements returns the rows to write for the fates: each row whose fate differs from the stored row, and the rows of the alarms in always.
-// claimed has the rows as the claim or its last settlement wrote them.
+// Settlements returns the rows to write for the fates: each row whose fate differs from the stored row, and the rows of
+// the alarms in always. claimed has the rows as the claim or its last settlement wrote them.
 func Settlements(rings []clock.Ring, claimed []clock.RingRow, fates []clock.Fate, always map[int64]bool) []Settlement {
 	var settlements []Settlement
 	for i := range rings {
@@ -78,8 +79,9 @@ func (r *ClaimRequest) Restorations(rings []clock.Ring) []Settlement {
 	return r.settlementsOf(rings, (*clock.Ring).Untried)
 }
 
-// Moves returns the rows of repeating alarms that a claim writes right after it has taken the rows, in the same transaction: the rows of
-// Candidate.Moved, and in a two-phase claim the chosen occurrences, so that a copy after the death of the node has the same occurrence.
+// Moves returns the rows of repeating alarms that a claim writes right after it has taken the rows, in the same
+// transaction: the rows of Candidate.Moved, and in a two-phase claim the chosen occurrences, so that a copy after the
+// death of the node has the same occurrence.
 func (r *ClaimRequest) Moves(taken []*Candidate) []Settlement {
 	var moves []Settlement
 	for _, c := range taken {
@@ -111,8 +113,8 @@ func (r *ClaimRequest) settlementsOf(rings []clock.Ring, row func(*clock.Ring) c
 	return settlements
 }
 
-// ConfirmsAtOnce reports whether the statement ConfirmAlarms may settle the claim. ConfirmAlarms finds the rows of a two-phase claim that
-// are not at-most-once, and writes clock.ConfirmedRow to them without attempts.
+// ConfirmsAtOnce reports whether the statement ConfirmAlarms may settle the claim. ConfirmAlarms finds the rows of a
+// two-phase claim that are not at-most-once, and writes clock.ConfirmedRow to them without attempts.
 func (r *ClaimRequest) ConfirmsAtOnce(rings []clock.Ring, fates []clock.Fate, attempts []AlarmAttempt) bool {
 	if r.Kind() != TwoPhase || len(attempts) > 0 {
 		return false
@@ -131,9 +133,9 @@ type AlarmAttempt struct {
 	clock.Attempt
 }
 
-// FateAttempts returns the attempts that the fates of the rings add, in the order to keep them. A ring adds at most two. The first
-// records the previous ring as unacknowledged, because this ring was sent or no ring is left. The second records the outcome of this
-// ring, unless the target has the ring, nothing was sent, or the reply is still awaited.
+// FateAttempts returns the attempts that the fates of the rings add, in the order to keep them. A ring adds at most
+// two. The first records the previous ring as unacknowledged, because this ring was sent or no ring is left. The second
+// records the outcome of this ring, unless the target has the ring, nothing was sent, or the reply is still awaited.
 func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []AlarmAttempt {
 	var attempts []AlarmAttempt
 	for i := range fates {

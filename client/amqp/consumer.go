@@ -14,9 +14,9 @@ import (
 	"github.com/clockd/clockd/client/internal/once"
 )
 
-// Handler does the work of a ring, and returns the answer to it. An Answer without Kind is no answer: an alarm that waits for one rings again after
-// its ack_timeout, under a new message id. If the ring needs no answer, the answer has no effect. ctx ends when Consume stops waiting for its
-// rings.
+// Handler does the work of a ring, and returns the answer to it. An Answer without Kind is no answer: an alarm that
+// waits for one rings again after its ack_timeout, under a new message id. If the ring needs no answer, the answer has
+// no effect. ctx ends when Consume stops waiting for its rings.
 type Handler func(ctx context.Context, r *Ring) client.Answer
 
 // Consumer says how Consume handles rings. URL and Handle are required. A field that is zero has its default.
@@ -30,7 +30,8 @@ type Consumer struct {
 	Memory      int           // message ids that are remembered, to recognize copies; default 100,000, which take about 10 MB
 	Drain       time.Duration // time for the rings that were read, after the end of the context; default 10 s
 	By          string        // name of this program in answers; default: the user of the URL
-	// Failed is told each fault after which Consume goes on. Several goroutines may call it at once. Default: faults are ignored.
+	// Failed is told each fault after which Consume goes on. Several goroutines may call it at once. Default: faults
+	// are ignored.
 	Failed func(error)
 }
 
@@ -80,9 +81,9 @@ func (k Consumer) withDefaults(application string) (Consumer, error) {
 	return k, nil
 }
 
-// Consume receives the application's rings until ctx ends. It connects again after each lost connection. When ctx ends, it handles the rings that
-// were read, for at most Drain, and returns nil; the broker gives the other messages to other consumers. It returns an error at once for a
-// Consumer that cannot work.
+// Consume receives the application's rings until ctx ends. It connects again after each lost connection. When ctx ends,
+// it handles the rings that were read, for at most Drain, and returns nil; the broker gives the other messages to other
+// consumers. It returns an error at once for a Consumer that cannot work.
 func Consume(ctx context.Context, application string, k Consumer) error {
 	k, err := k.withDefaults(application)
 	if err != nil {

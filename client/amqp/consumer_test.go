@@ -39,7 +39,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// open returns a channel to the broker, and the name of an exchange that ends with the test, like the queues that begin with its name.
+// open returns a channel to the broker, and the name of an exchange that ends with the test, like the queues that begin
+// with its name.
 func open(t *testing.T, queues ...string) (ch *driver.Channel, exchange string) {
 	t.Helper()
 	conn, err := driver.Dial(brokerURL)

@@ -1,5 +1,5 @@
-// Package amqp consumes the rings of an application whose target is amqp, from its queue at RabbitMQ. It is a module of its own, so that package
-// client stays on the standard library alone.
+// Package amqp consumes the rings of an application whose target is amqp, from its queue at RabbitMQ. It is a module of
+// its own, so that package client stays on the standard library alone.
 //
 //	err := amqp.Consume(ctx, "shop", amqp.Consumer{
 //		URL: "amqp://user:password@host:5672/",
@@ -9,10 +9,11 @@
 //		},
 //	})
 //
-// Consume declares the queue clock.shop (durable, quorum) and binds it, unless Consumer.Queue names a queue of its own. It calls Handle once for
-// each message id that it remembers. If the ring needs an answer (Ring.NeedsAnswer), it publishes the answer, waits for the broker's confirm, and
-// only then acknowledges the message. So a crash in between makes the message come again, and no answer is lost. The broker confirms an answer without
-// a queue too, so Consume publishes answers as mandatory, and a returned answer is a fault.
+// Consume declares the queue clock.shop (durable, quorum) and binds it, unless Consumer.Queue names a queue of its own.
+// It calls Handle once for each message id that it remembers. If the ring needs an answer (Ring.NeedsAnswer), it
+// publishes the answer, waits for the broker's confirm, and only then acknowledges the message. So a crash in between
+// makes the message come again, and no answer is lost. The broker confirms an answer without a queue too, so Consume
+// publishes answers as mandatory, and a returned answer is a fault.
 //
 // # Failures: effect and recovery
 //

@@ -21,8 +21,8 @@ type publisher struct {
 	returned map[string]int // answers that came back, by the message id of their ring
 }
 
-// newPublisher returns the publisher of a channel in confirm mode. A channel with prefetch has at most so many answers without a confirm, so
-// returns never hold up the driver.
+// newPublisher returns the publisher of a channel in confirm mode. A channel with prefetch has at most so many answers
+// without a confirm, so returns never hold up the driver.
 func newPublisher(ch *amqp.Channel, prefetch int) *publisher {
 	return &publisher{ch: ch, returns: ch.NotifyReturn(make(chan amqp.Return, prefetch)), returned: map[string]int{}}
 }
@@ -60,7 +60,8 @@ func (p *publisher) answer(ctx context.Context, queue, messageID string, a clien
 	return nil
 }
 
-// cameBack reports whether an answer to the ring came back, and forgets it. The caller has waited for the confirm of the answer.
+// cameBack reports whether an answer to the ring came back, and forgets it. The caller has waited for the confirm of
+// the answer.
 func (p *publisher) cameBack(messageID string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

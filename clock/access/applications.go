@@ -8,7 +8,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Applications are the applications of a token: names, beginnings of names like "shop-*", and "*" for all. Nil covers none.
+// Applications are the applications of a token: names, beginnings of names like "shop-*", and "*" for all. Nil covers
+// none.
 type Applications []string
 
 // all covers all applications.

@@ -1,5 +1,6 @@
-// Package access says who may do what: the text of an access token, its role, its applications, its stored record, and the caller of a
-// request. A Watch keeps all tokens in memory. The interfaces (clockhttp, clockgrpc) ask it for the caller of each request.
+// Package access says who may do what: the text of an access token, its role, its applications, its stored record, and
+// the caller of a request. A Watch keeps all tokens in memory. The interfaces (clockhttp, clockgrpc) ask it for the
+// caller of each request.
 //
 //	text.go          the text of a token, and the hash of its secret
 //	token.go         the record of a token: its validity, rotation and end
@@ -12,14 +13,15 @@
 //
 // # Invariants
 //
-//  1. The text of a token is shown once, when it is made. A record has the SHA-256 of the secret alone. The secret has 256 random bits, so
-//     its hash needs no stretching.
+//  1. The text of a token is shown once, when it is made. A record has the SHA-256 of the secret alone. The secret has
+//     256 random bits, so its hash needs no stretching.
 //  2. A secret is compared with the record in constant time.
-//  3. Everything that is not allowed is refused: a zero Role allows nothing, a record without applications covers no application, and a
-//     record that cannot be read is an error.
-//  4. No instant comes from this process's clock: the time is the database's. While it is not known, it goes on from the last known time.
-//  5. A change of a token in the database holds within 2 s, for new requests, for lines of streams that go on (Watch.Check), and for streams of
-//     rings (Watch.Keep).
+//  3. Everything that is not allowed is refused: a zero Role allows nothing, a record without applications covers no
+//     application, and a record that cannot be read is an error.
+//  4. No instant comes from this process's clock: the time is the database's. While it is not known, it goes on from
+//     the last known time.
+//  5. A change of a token in the database holds within 2 s, for new requests, for lines of streams that go on
+//     (Watch.Check), and for streams of rings (Watch.Keep).
 //  6. The requests of a service that needs no token are those of Anyone. They end when a token is needed.
 //  7. An address with too many failed authentications may still send valid tokens. The memory for addresses is bounded.
 //

@@ -15,7 +15,8 @@ import (
 // LeastBurst is the number of operations that every token may do at once: a whole batch.
 const LeastBurst = 1000
 
-// newLimiter returns the limiter of a token, nil for no limit. Its burst is what it may do in a second, at least LeastBurst.
+// newLimiter returns the limiter of a token, nil for no limit. Its burst is what it may do in a second, at least
+// LeastBurst.
 func newLimiter(perSecond int) *rate.Limiter {
 	if perSecond == 0 {
 		return nil
@@ -23,8 +24,8 @@ func newLimiter(perSecond int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), max(perSecond, LeastBurst))
 }
 
-// Spend counts operations of the caller: requests, items of batches. It returns a clock.ErrLimited, and counts none, if they are too many. A
-// number above LeastBurst may never be allowed.
+// Spend counts operations of the caller: requests, items of batches. It returns a clock.ErrLimited, and counts none, if
+// they are too many. A number above LeastBurst may never be allowed.
 func (c *Caller) Spend(operations int) error {
 	if c.limiter == nil || operations < 1 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Text is the text of a token: clockd_ID_SECRETCHECKSUM. The checksum lets scanners tell a leaked token from any other text.
+// Text is the text of a token: clockd_ID_SECRETCHECKSUM. The checksum lets scanners tell a leaked token from any other
+// text.
 type Text struct {
 	ID     string // names the record; not secret
 	Secret string

@@ -68,8 +68,8 @@ var (
 	ErrUnreadable  = errors.New("the record of the token cannot be read")
 )
 
-// Check returns nil if the secret opens the token at now, else the reason. It says only to the owner of the secret that the token has
-// expired or is revoked.
+// Check returns nil if the secret opens the token at now, else the reason. It says only to the owner of the secret that
+// the token has expired or is revoked.
 func (t *Token) Check(secret Hash, now clock.Instant) error {
 	current, old := t.Secret.Matches(secret), t.OldSecret.Matches(secret)
 	switch {
@@ -87,8 +87,8 @@ func (t *Token) Check(secret Hash, now clock.Instant) error {
 	return nil
 }
 
-// Rotate gives the token a new secret. The present one stays valid for the grace time, an older one ends at once. It changes nothing if
-// the token is revoked or the grace time is negative.
+// Rotate gives the token a new secret. The present one stays valid for the grace time, an older one ends at once. It
+// changes nothing if the token is revoked or the grace time is negative.
 func (t *Token) Rotate(secret Hash, now clock.Instant, grace time.Duration) error {
 	if t.RevokedAt != clock.NoInstant {
 		return ErrRevoked

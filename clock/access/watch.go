@@ -54,8 +54,8 @@ type Deps struct {
 	Log    *slog.Logger
 }
 
-// Watch keeps all tokens in memory, and knows the callers of requests. Its ChangePoll reads the tokens. While the database is away, the last
-// known tokens apply.
+// Watch keeps all tokens in memory, and knows the callers of requests. Its ChangePoll reads the tokens. While the
+// database is away, the last known tokens apply.
 type Watch struct {
 	*clock.ChangePoll
 
@@ -136,7 +136,8 @@ func (w *Watch) Open() bool {
 // Mode returns the mode.
 func (w *Watch) Mode() Mode { return w.cfg.Mode }
 
-// Tokens returns the number of tokens in memory, revoked and expired ones included, and the number of those that cannot be read.
+// Tokens returns the number of tokens in memory, revoked and expired ones included, and the number of those that cannot
+// be read.
 func (w *Watch) Tokens() (all, unreadable int) {
 	s := w.snapshot.Load()
 	return len(s.tokens), s.unreadable
@@ -149,9 +150,10 @@ type Request struct {
 	Address       netip.Addr
 }
 
-// Caller returns the caller of a request, Anyone if it needs no token. It returns a clock.ErrUnauthenticated for a request without a valid
-// token, and a clock.ErrLimited if its address has sent too many of them. Requests that a proxy passes on always need a token, unless the mode is
-// None: they come from elsewhere than loopback. An address with too many failures may still send valid tokens.
+// Caller returns the caller of a request, Anyone if it needs no token. It returns a clock.ErrUnauthenticated for a
+// request without a valid token, and a clock.ErrLimited if its address has sent too many of them. Requests that a proxy
+// passes on always need a token, unless the mode is None: they come from elsewhere than loopback. An address with too
+// many failures may still send valid tokens.
 func (w *Watch) Caller(r Request) (*Caller, error) {
 	c, err := w.find(r)
 	if err == nil {
@@ -235,8 +237,8 @@ func (w *Watch) Check(c *Caller) error {
 	return err
 }
 
-// Keep returns a context that ends when the caller's token is not valid any more, at most about a second later. Call release when the request
-// ends.
+// Keep returns a context that ends when the caller's token is not valid any more, at most about a second later. Call
+// release when the request ends.
 func (w *Watch) Keep(ctx context.Context, c *Caller) (kctx context.Context, release func()) {
 	kctx, end := context.WithCancelCause(ctx)
 	k := &kept{caller: c, end: end}

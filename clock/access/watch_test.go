@@ -199,7 +199,8 @@ func TestCallerIsToldWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A revocation holds within 2 s, also for a request that began before, and a new secret ends the old one after the grace time.
+// A revocation holds within 2 s, also for a request that began before, and a new secret ends the old one after the
+// grace time.
 func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeSource{}

@@ -1,7 +1,8 @@
-// Package bulk changes many alarms by a filter: cancels, kicks, discards, pauses, resumes or shifts them. Count says first what a filter selects. Then a
-// job changes these alarms, on any node.
+// Package bulk changes many alarms by a filter: cancels, kicks, discards, pauses, resumes or shifts them. Count says
+// first what a filter selects. Then a job changes these alarms, on any node.
 //
-// A Job is a row with a revision. Each change of the row demands the revision that was read, so of two writers one wins.
+// A Job is a row with a revision. Each change of the row demands the revision that was read, so of two writers one
+// wins.
 //
 //	waiting ──a node takes the lease──▶ running ──no alarm is left──▶ done
 //	                                      │  ▲  ├──a person stops it──▶ stopped
@@ -9,11 +10,14 @@
 //
 // # Invariants
 //
-//  1. A job changes each alarm with an op of package clock, as a request for this alarm alone does. So each change is linearizable.
-//  2. The filter is frozen: a job changes no alarm that was created after Filter.FrozenAt. It shifts no alarm that has changed since then, so it shifts
-//     no alarm twice.
-//  3. The row says up to which position the job is done. A node that takes the job over begins there. All ops may be repeated.
-//  4. A node writes the row after each page, and so renews its lease. Two nodes may work on one job for the time of a page; that does no harm.
+//  1. A job changes each alarm with an op of package clock, as a request for this alarm alone does. So each change is
+//     linearizable.
+//  2. The filter is frozen: a job changes no alarm that was created after Filter.FrozenAt. It shifts no alarm that has
+//     changed since then, so it shifts no alarm twice.
+//  3. The row says up to which position the job is done. A node that takes the job over begins there. All ops may be
+//     repeated.
+//  4. A node writes the row after each page, and so renews its lease. Two nodes may work on one job for the time of a
+//     page; that does no harm.
 //
 // # Failures, effects, recovery
 //

@@ -12,7 +12,8 @@ import (
 const (
 	// poll is the time between two looks for jobs without an owner.
 	poll = time.Second
-	// leaseTime is the length of a lease. A page has a second less, and so more than an op that waits for its row (clock.RequestTimeout less 5 s).
+	// leaseTime is the length of a lease. A page has a second less, and so more than an op that waits for its row
+	// (clock.RequestTimeout less 5 s).
 	leaseTime = 12 * time.Second
 	// keepJobs is how long ended jobs are kept.
 	keepJobs = 30 * 24 * time.Hour
@@ -140,8 +141,8 @@ func (r *Runner) work(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// save writes the row of a job. If a person has asked for its end meanwhile, the row is written with that. It returns false if another node has the
-// job.
+// save writes the row of a job. If a person has asked for its end meanwhile, the row is written with that. It returns
+// false if another node has the job.
 func (r *Runner) save(ctx context.Context, j *Job) (goesOn bool, err error) {
 	for range stopTries {
 		now, err := r.now()
@@ -178,7 +179,8 @@ func (r *Runner) leave(ctx context.Context, j *Job) error {
 	return err
 }
 
-// page changes the alarms of the next page, and notes the position behind it. After an error the job stands before the page.
+// page changes the alarms of the next page, and notes the position behind it. After an error the job stands before the
+// page.
 func (r *Runner) page(ctx context.Context, j *Job) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTime-time.Second)
 	defer cancel()
@@ -218,8 +220,9 @@ func (r *Runner) page(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// change submits an op for each key, and counts the outcomes. Ops without a decision are repeated until ctx ends, because the database or the queue of
-// writes is at fault. An op whose row stayed locked is refused: it has waited as a request does.
+// change submits an op for each key, and counts the outcomes. Ops without a decision are repeated until ctx ends,
+// because the database or the queue of writes is at fault. An op whose row stayed locked is refused: it has waited as a
+// request does.
 func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (changed int, refused map[string]int, err error) {
 	refused = map[string]int{}
 	unconfirmed := map[clock.Key]bool{}

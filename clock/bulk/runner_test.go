@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is the alarms and the jobs of a database. It refuses the ops on each alarm with the errors of a script, in order; the last one stays.
+// scripted is the alarms and the jobs of a database. It refuses the ops on each alarm with the errors of a script, in
+// order; the last one stays.
 type scripted struct {
 	mu     sync.Mutex
 	ids    []string
@@ -166,7 +167,8 @@ func TestJobCountsWhatItsOpsCameTo(t *testing.T) {
 	}
 }
 
-// TestAlarmWithoutDecisionHoldsTheJob shows that a job whose ops fail neither ends nor counts, and that its owner repeats the page before its lease ends.
+// TestAlarmWithoutDecisionHoldsTheJob shows that a job whose ops fail neither ends nor counts, and that its owner
+// repeats the page before its lease ends.
 func TestAlarmWithoutDecisionHoldsTheJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{ids: []string{"a", "b"}, script: map[string][]error{"b": {clock.Unavailable(errors.New("connection refused"))}}, jobs: map[string]clock.JobRecord{}}

@@ -60,7 +60,8 @@ var procedureRoles = map[string]struct {
 	}},
 }
 
-// demandTokens returns the access of a service that demands a token, and the text of a token for the application shop by role.
+// demandTokens returns the access of a service that demands a token, and the text of a token for the application shop
+// by role.
 func demandTokens(t *testing.T, roles ...string) (w *access.Watch, bearers map[string]string) {
 	t.Helper()
 	var source tokenSource
@@ -86,8 +87,8 @@ func demandTokens(t *testing.T, roles ...string) (w *access.Watch, bearers map[s
 	return w, bearers
 }
 
-// TestEveryProcedureNeedsItsRoleAndApplication calls every procedure with every role, for an application that the token covers and for another one.
-// Only the refusal counts: an allowed call may fail otherwise.
+// TestEveryProcedureNeedsItsRoleAndApplication calls every procedure with every role, for an application that the token
+// covers and for another one. Only the refusal counts: an allowed call may fail otherwise.
 func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
 	t.Parallel()
 	w, bearers := demandTokens(t, access.RoleNames...)

@@ -45,7 +45,8 @@ func (c *admittedConn) Receive(message any) error {
 	return c.call.admit(message)
 }
 
-// admit returns an error unless the caller may use the application of a request. A request without an application needs a caller for all.
+// admit returns an error unless the caller may use the application of a request. A request without an application needs
+// a caller for all.
 func (c *call) admit(message any) error {
 	request, ok := message.(interface{ GetApplication() string })
 	if !ok {

@@ -28,8 +28,8 @@ func (s *Service) Answer(ctx context.Context, request *clockdv1.AnswerRequest) (
 	return &clockdv1.AnswerResponse{Alarm: alarmOf(&d.Alarm)}, nil
 }
 
-// lasting returns a context that continues when the client leaves, because an answer is not repeated without harm. It ends with the client's
-// deadline, and after clock.RequestTimeout.
+// lasting returns a context that continues when the client leaves, because an answer is not repeated without harm. It
+// ends with the client's deadline, and after clock.RequestTimeout.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	wait := clock.RequestTimeout
 	if end, given := ctx.Deadline(); given {

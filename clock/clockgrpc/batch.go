@@ -55,7 +55,8 @@ func (s *Service) submitCancel(ctx context.Context, key clock.Key) item {
 	return item{businessID: key.BusinessID, pending: s.submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}, Brief: true})}
 }
 
-// submit submits an item. If a batch names one key more often than the queue allows, this item and all later items wait here.
+// submit submits an item. If a batch names one key more often than the queue allows, this item and all later items wait
+// here.
 func (s *Service) submit(ctx context.Context, op clock.Op) *clock.Pending {
 	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)
 }

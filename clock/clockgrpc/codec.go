@@ -11,7 +11,8 @@ import (
 
 var errNoMessage = errors.New("not a message of protobuf")
 
-// protoCodec is the binary form of messages. It refuses unknown fields: a field that a newer client sends must not be ignored.
+// protoCodec is the binary form of messages. It refuses unknown fields: a field that a newer client sends must not be
+// ignored.
 type protoCodec struct{}
 
 // Name returns the codec's name in media types.

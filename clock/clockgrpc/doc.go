@@ -1,21 +1,25 @@
-// Package clockgrpc is clockd's interface over gRPC, gRPC-Web and Connect: the service clockd.v1.AlarmService, on the port of clock/clockhttp.
-// clockd/v1/clockd.proto is the contract. Its messages, limits and errors have the names of the HTTP interface. This package reaches the domain
-// through the interface Alarms, and the server through the interface Host. It decides nothing: it turns messages into the domain's requests,
-// and the domain's decisions into messages. It also serves gRPC's health check and reflection, with the libraries of connect.
+// Package clockgrpc is clockd's interface over gRPC, gRPC-Web and Connect: the service clockd.v1.AlarmService, on the
+// port of clock/clockhttp. clockd/v1/clockd.proto is the contract. Its messages, limits and errors have the names of
+// the HTTP interface. This package reaches the domain through the interface Alarms, and the server through the
+// interface Host. It decides nothing: it turns messages into the domain's requests, and the domain's decisions into
+// messages. It also serves gRPC's health check and reflection, with the libraries of connect.
 //
 // # Invariants
 //
 //  1. No part of a request is ignored. An unknown field is refused, in JSON and in the binary form.
-//  2. Each failure has a clockd.v1.Problem in its details, with the code that the HTTP interface has for it. Failures before a request is decoded
-//     have none: a message that cannot be decoded, or a compressed message.
+//  2. Each failure has a clockd.v1.Problem in its details, with the code that the HTTP interface has for it. Failures
+//     before a request is decoded have none: a message that cannot be decoded, or a compressed message.
 //  3. An alarm in a Problem has no payload, because clients limit the headers that carry it.
-//  4. The host reads the body of a request before this package does, so its limits of bodies, memory and time hold. A response counts in the
-//     host's memory while it is written. A page of a list and an alarm that is read are refused if there is no memory.
-//  5. No write lasts longer than Config.WriteTimeout. connect drops the errors of flushes, so the writer of each call keeps them.
-//  6. The host finds the caller of a request and checks its role. admission checks the application of each request, and asks for all applications
-//     if a request has none.
+//  4. The host reads the body of a request before this package does, so its limits of bodies, memory and time hold. A
+//     response counts in the host's memory while it is written. A page of a list and an alarm that is read are refused
+//     if there is no memory.
+//  5. No write lasts longer than Config.WriteTimeout. connect drops the errors of flushes, so the writer of each call
+//     keeps them.
+//  6. The host finds the caller of a request and checks its role. admission checks the application of each request, and
+//     asks for all applications if a request has none.
 //  7. Package ringstream decides what counts as written on a stream of rings, and which rings a resumed stream lacks.
-//  8. Health checks and reflection serve the protocols of gRPC alone: their failures have no Problem, unless the host refuses the call.
+//  8. Health checks and reflection serve the protocols of gRPC alone: their failures have no Problem, unless the host
+//     refuses the call.
 //
 // # Failures, effects and remedies
 //

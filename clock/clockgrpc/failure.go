@@ -105,7 +105,8 @@ func newFailure(status int, e *clock.Error) *connect.Error {
 	return failure
 }
 
-// problemOf returns the details of a failure. Its alarm has no payload, because clients limit the headers that carry it.
+// problemOf returns the details of a failure. Its alarm has no payload, because clients limit the headers that carry
+// it.
 func problemOf(e *clock.Error) *clockdv1.Problem {
 	p := &clockdv1.Problem{Code: e.Code, Field: e.Field}
 	if e.Alarm != nil {

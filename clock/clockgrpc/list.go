@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// ListBytes is the size in bytes of the largest page with more than one alarm. The page ends before the alarm that would exceed it. Clients
-	// of gRPC refuse messages over 4 MiB by default.
+	// ListBytes is the size in bytes of the largest page with more than one alarm. The page ends before the alarm that
+	// would exceed it. Clients of gRPC refuse messages over 4 MiB by default.
 	ListBytes = 4<<20 - 4<<10
-	// listRead is the most alarms that one statement reads. It is small because the rows after the end of a page are wasted.
+	// listRead is the most alarms that one statement reads. It is small because the rows after the end of a page are
+	// wasted.
 	listRead = 100
 	// alarmBytes is more than an alarm takes in a page besides the alarm's own bytes.
 	alarmBytes = 16

@@ -16,9 +16,10 @@ import (
 // probeBytes caps the messages of health checks and reflection.
 const probeBytes = 4 << 10
 
-// probeProcedures returns the procedures of the services that tools know: grpc.health.v1.Health, and grpc.reflection.v1.ServerReflection with its
-// older name. Like /healthz, the health check needs no token. The reflection needs the role that reads the contract. Health/Watch is unimplemented: clients
-// of gRPC then take the server as healthy.
+// probeProcedures returns the procedures of the services that tools know: grpc.health.v1.Health, and
+// grpc.reflection.v1.ServerReflection with its older name. Like /healthz, the health check needs no token. The
+// reflection needs the role that reads the contract. Health/Watch is unimplemented: clients of gRPC then take the
+// server as healthy.
 func (s *Service) probeProcedures() []Procedure {
 	options := []connect.HandlerOption{
 		connect.WithInterceptors(failures{}), connect.WithReadMaxBytes(probeBytes), connect.WithCompression("gzip", nil, nil),

@@ -196,7 +196,8 @@ func (s *service) setNow(ctx context.Context, conn *grpc.ClientConn, count int) 
 	return nil
 }
 
-// A client resumes its stream over gRPC: rings that it has not received ring again under the same message id, also without ack_timeout.
+// A client resumes its stream over gRPC: rings that it has not received ring again under the same message id, also
+// without ack_timeout.
 func TestStreamResumesOverGRPC(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -33,22 +33,25 @@ type Streams interface {
 
 // Host is the server that serves the procedures. *clockhttp.Server implements it.
 type Host interface {
-	// Refusal returns the HTTP status and the details of a failure. It counts the failure, and logs it if it is unexpected.
+	// Refusal returns the HTTP status and the details of a failure. It counts the failure, and logs it if it is
+	// unexpected.
 	Refusal(r *http.Request, err error) (status int, e *clock.Error)
 	// Authorize returns an error unless the caller of the request may use the application.
 	Authorize(r *http.Request, application string) error
-	// Spend counts further operations of a request, of which one is counted already. It returns an error if they are too many.
+	// Spend counts further operations of a request, of which one is counted already. It returns an error if they are
+	// too many.
 	Spend(r *http.Request, operations int) error
 	// Actor returns who sends a request, for the audit.
 	Actor(r *http.Request) *clock.Actor
 	// By returns the name for the answers of a request that names nobody.
 	By(r *http.Request) string
-	// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the errors of all items, nil
-	// for applied ones.
+	// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the
+	// errors of all items, nil for applied ones.
 	BatchFailure(errs []error) error
 	// ItemRefusal is Refusal for an item of a batch. A nil err counts an applied item.
 	ItemRefusal(r *http.Request, err error) (status int, e *clock.Error)
-	// TakeMemory takes memory for a response, or returns false. GiveMemory gives it back. ForceMemory takes it without a limit.
+	// TakeMemory takes memory for a response, or returns false. GiveMemory gives it back. ForceMemory takes it without
+	// a limit.
 	TakeMemory(bytes int64) bool
 	ForceMemory(bytes int64)
 	GiveMemory(bytes int64)

@@ -15,11 +15,14 @@ import (
 
 // Access knows the callers of requests. *access.Watch implements it.
 type Access interface {
-	// Caller returns the caller of a request, access.Anyone if it needs no token. It returns a clock.ErrUnauthenticated for any other request.
+	// Caller returns the caller of a request, access.Anyone if it needs no token. It returns a clock.ErrUnauthenticated
+	// for any other request.
 	Caller(r access.Request) (*access.Caller, error)
-	// Check returns a clock.ErrUnauthenticated if the caller of an earlier request would not be the caller of a new one.
+	// Check returns a clock.ErrUnauthenticated if the caller of an earlier request would not be the caller of a new
+	// one.
 	Check(c *access.Caller) error
-	// Keep returns a context that ends soon after the caller's token is not valid any more. Call release when the request ends.
+	// Keep returns a context that ends soon after the caller's token is not valid any more. Call release when the
+	// request ends.
 	Keep(ctx context.Context, c *access.Caller) (kctx context.Context, release func())
 }
 
@@ -65,8 +68,8 @@ func callerOf(r *http.Request) *access.Caller {
 	return new(access.Caller)
 }
 
-// authorize finds out who calls, and puts the caller into the request's context. It returns an error unless the caller may use the route, with the
-// application in its path if there is one. Call release when the request ends.
+// authorize finds out who calls, and puts the caller into the request's context. It returns an error unless the caller
+// may use the route, with the application in its path if there is one. Call release when the request ends.
 func (s *Server) authorize(r *route, c echo.Context) (release func(), err error) {
 	release, request := func() {}, c.Request()
 	caller, err := s.access.Caller(access.Request{
@@ -100,7 +103,8 @@ func (s *Server) authorize(r *route, c echo.Context) (release func(), err error)
 	return release, nil
 }
 
-// coverNamed returns a clock.ErrForbidden unless the caller may use the application that the request names. A request that names none passes.
+// coverNamed returns a clock.ErrForbidden unless the caller may use the application that the request names. A request
+// that names none passes.
 func coverNamed(c echo.Context, application string) error {
 	if application == "" {
 		return nil
@@ -113,7 +117,8 @@ func (s *Server) Authorize(r *http.Request, application string) error {
 	return callerOf(r).Cover(application)
 }
 
-// Spend counts further operations of a request, of which one is counted already. It returns a clock.ErrLimited if they are too many.
+// Spend counts further operations of a request, of which one is counted already. It returns a clock.ErrLimited if they
+// are too many.
 func (s *Server) Spend(r *http.Request, operations int) error { return callerOf(r).Spend(operations) }
 
 // remoteAddress returns the address that stands for the client's host.
@@ -122,7 +127,8 @@ func remoteAddress(r *http.Request) netip.Addr {
 	return hostOf(remote.Addr())
 }
 
-// By returns the name for the answers of a request that names nobody: the name of the caller's token, or the address of the client.
+// By returns the name for the answers of a request that names nobody: the name of the caller's token, or the address of
+// the client.
 func (s *Server) By(r *http.Request) string {
 	if name := callerOf(r).Name(); name != "" {
 		return name

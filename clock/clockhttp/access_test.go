@@ -72,7 +72,8 @@ func (s *scattered) Caller(r access.Request) (*access.Caller, error) {
 	return s.Watch.Caller(r)
 }
 
-// routeNeeds holds the need of each route, by name. A route without an entry fails the test. A public route has the need "".
+// routeNeeds holds the need of each route, by name. A route without an entry fails the test. A public route has the
+// need "".
 var routeNeeds = map[string]string{
 	"setAlarm": "write", "cancelAlarm": "write", "batchAlarms": "write",
 	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "listEvents": "read", "getSettings": "read", "listSettings": "read",
@@ -89,8 +90,8 @@ var allowedRoles = map[string][]string{
 	"admin": {"admin"}, "write": {"application", "operator", "admin"}, "take": {"application", "admin"}, "operate": {"operator", "admin"},
 }
 
-// TestEveryRouteNeedsItsRoleAndApplication calls every route with every role, for an application that the token covers and for another one. Only the
-// refusal counts: an allowed request may fail otherwise.
+// TestEveryRouteNeedsItsRoleAndApplication calls every route with every role, for an application that the token covers
+// and for another one. Only the refusal counts: an allowed request may fail otherwise.
 func TestEveryRouteNeedsItsRoleAndApplication(t *testing.T) {
 	t.Parallel()
 	tokens := &testTokens{t: t}

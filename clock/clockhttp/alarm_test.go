@@ -173,8 +173,8 @@ func (k *keyRecorder) List(context.Context, clock.ListQuery, func(*clock.Alarm) 
 	return clock.ListPosition{}, nil
 }
 
-// FuzzPath checks that a valid id reaches the domain unchanged, in each escaped form that clients use, and that no path leads
-// to a server error.
+// FuzzPath checks that a valid id reaches the domain unchanged, in each escaped form that clients use, and that no path
+// leads to a server error.
 func FuzzPath(f *testing.F) {
 	for _, id := range awkwardIDs {
 		f.Add(id, "/v1/applications/shop/alarms/"+url.PathEscape(id))

@@ -10,7 +10,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// smallBytes caps the body of an answer to a ring, or of an action on one alarm. A reason and a name fit, even with six bytes a character.
+// smallBytes caps the body of an answer to a ring, or of an action on one alarm. A reason and a name fit, even with six
+// bytes a character.
 const smallBytes = 16 << 10
 
 // answerRing returns the handler of one kind of answer.
@@ -87,8 +88,8 @@ func decodeReason(raw []byte, into *string) error {
 	return clock.CheckReason(*into)
 }
 
-// decodeOptional reads a body that is empty or an object with some of these fields. It calls decode for each field. It returns
-// a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name for every other fault.
+// decodeOptional reads a body that is empty or an object with some of these fields. It calls decode for each field. It
+// returns a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name for every other fault.
 func decodeOptional(body []byte, fields []string, decode func(name string, raw []byte) error) error {
 	if len(skipBlanks(body)) == 0 && utf8.Valid(body) {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// setRinging sets an alarm and makes it wait for the answer to its first ring. It returns the path for answers to this ring.
+// setRinging sets an alarm and makes it wait for the answer to its first ring. It returns the path for answers to this
+// ring.
 func (h *harness) setRinging(id string) string {
 	h.t.Helper()
 	h.expect(201, "", "PUT", alarms+"/"+id, `{"delay":"1h","ack_timeout":"1m"}`)

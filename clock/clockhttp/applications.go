@@ -28,7 +28,8 @@ const (
 type ApplicationsView struct {
 	Applications []ApplicationView // by name
 	DatabaseTime clock.Instant     // database's time as this node knows it
-	// OverdueUntil is the end of the due times that were looked at for OldestOverdue. It is before DatabaseTime only if many alarms are overdue.
+	// OverdueUntil is the end of the due times that were looked at for OldestOverdue. It is before DatabaseTime only if
+	// many alarms are overdue.
 	OverdueUntil clock.Instant
 	More         bool // further applications follow
 }

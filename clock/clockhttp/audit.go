@@ -19,7 +19,8 @@ func (s *Server) Actor(r *http.Request) *clock.Actor {
 	return &clock.Actor{Name: caller.Name(), Token: caller.TokenID(), From: clientAddress(r)}
 }
 
-// listActs responds with a page of the audit. A token that does not cover all applications sees the acts on its own ones.
+// listActs responds with a page of the audit. A token that does not cover all applications sees the acts on its own
+// ones.
 func (s *Server) listActs(c echo.Context) error {
 	q, err := actsQuery(c)
 	if err != nil {

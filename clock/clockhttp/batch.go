@@ -61,9 +61,9 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 	return s.respondJSON(c, http.StatusOK, append(b, "]}"...))
 }
 
-// awaitResults fills in the results, in order. It waits as long as clock.AwaitAll. If any item failed for the server's reasons, it
-// returns one problem for the whole batch: the worst problem of the items, with the longest Retry-After. Its code is
-// unconfirmed if some items were applied.
+// awaitResults fills in the results, in order. It waits as long as clock.AwaitAll. If any item failed for the server's
+// reasons, it returns one problem for the whole batch: the worst problem of the items, with the longest Retry-After.
+// Its code is unconfirmed if some items were applied.
 func awaitResults(ctx context.Context, items []item, results []result) *problem {
 	pending := make([]*clock.Pending, len(items))
 	for i := range items {
@@ -99,8 +99,8 @@ func wholeProblem(problems []*problem) *problem {
 
 const joinedDetail = "items of the batch failed; repeat the whole batch: "
 
-// joinProblems adds p, the problem of one item, to the problem of the whole batch. whole is nil for the first item that failed.
-// A client may safely repeat the whole batch after any of these problems.
+// joinProblems adds p, the problem of one item, to the problem of the whole batch. whole is nil for the first item that
+// failed. A client may safely repeat the whole batch after any of these problems.
 func joinProblems(whole, p *problem) *problem {
 	if whole == nil {
 		joined := *p
@@ -172,8 +172,8 @@ func (s *Server) submitCancel(ctx context.Context, raw []byte, app string) item 
 	return item{businessID: id, pending: s.submitItem(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}})}
 }
 
-// submitItem submits an item of a JSON batch. If a batch names one key more often than the queue allows, this item and all
-// later items wait here.
+// submitItem submits an item of a JSON batch. If a batch names one key more often than the queue allows, this item and
+// all later items wait here.
 func (s *Server) submitItem(ctx context.Context, op clock.Op) *clock.Pending {
 	op.Brief = true
 	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)

@@ -134,8 +134,8 @@ func TestLargestBatchIsTaken(t *testing.T) {
 	}
 }
 
-// TestBatchWithAServerFailureIs503AsAWhole expects that the server waits for all items, and then responds 503 with the longest
-// Retry-After.
+// TestBatchWithAServerFailureIs503AsAWhole expects that the server waits for all items, and then responds 503 with the
+// longest Retry-After.
 func TestBatchWithAServerFailureIs503AsAWhole(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1 })
@@ -165,8 +165,8 @@ func TestBatchWithAServerFailureIs503AsAWhole(t *testing.T) {
 	}
 }
 
-// In a batch, the result of a cancel has only the fields that a store knows without reading the row. A DELETE returns the whole
-// alarm.
+// In a batch, the result of a cancel has only the fields that a store knows without reading the row. A DELETE returns
+// the whole alarm.
 func TestOnlySingleCancelsReturnTheWholeAlarm(t *testing.T) {
 	t.Parallel()
 	brief := map[string]bool{}

@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// firstBuffer is the size in bytes of a body's first buffer. The buffer grows as bytes arrive, because Content-Length alone
-// must not reserve memory.
+// firstBuffer is the size in bytes of a body's first buffer. The buffer grows as bytes arrive, because Content-Length
+// alone must not reserve memory.
 const firstBuffer = 4 << 10
 
 // bufferGrowth is the factor by which a full buffer grows. A buffer never grows past the announced length.
@@ -44,13 +44,14 @@ func (s *Server) bodiesEnd() time.Time {
 	return time.Time{}
 }
 
-// cutsWhenStopping shortens a waiting read of the body when the server begins to stop. The caller must call done after the
-// last read.
+// cutsWhenStopping shortens a waiting read of the body when the server begins to stop. The caller must call done after
+// the last read.
 func (s *Server) cutsWhenStopping(t *timedReader) (done func() bool) {
 	return context.AfterFunc(s.stopping, func() { _ = t.conn.SetReadDeadline(s.bodiesEnd()) })
 }
 
-// grow makes room for at least one more byte, and for at most limit bytes in total. It returns false if the budget has no memory.
+// grow makes room for at least one more byte, and for at most limit bytes in total. It returns false if the budget has
+// no memory.
 func (b *body) grow(limit int) bool {
 	size := min(max(firstBuffer, bufferGrowth*cap(b.bytes)), limit)
 	from := smallBodies
@@ -67,8 +68,8 @@ func (b *body) grow(limit int) bool {
 	return true
 }
 
-// readBody reads the body, at most limit bytes. A body larger than firstBuffer counts in the class large. The caller must
-// release the body when no reference to its bytes is left.
+// readBody reads the body, at most limit bytes. A body larger than firstBuffer counts in the class large. The caller
+// must release the body when no reference to its bytes is left.
 func (s *Server) readBody(c echo.Context, limit int, large class) (*body, error) {
 	r := c.Request()
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
@@ -142,7 +143,8 @@ type timedReader struct {
 	end     func() time.Time // time at which the stopping server cuts reading, zero before it stops; nil: never
 }
 
-// pace is the least speed of a whole body. Each byte extends the deadline, so a stalled upload ends long before a slow upload.
+// pace is the least speed of a whole body. Each byte extends the deadline, so a stalled upload ends long before a slow
+// upload.
 type pace struct {
 	begun    time.Time
 	grace    time.Duration // time before the rate applies
@@ -170,8 +172,8 @@ func (s *Server) wholeBody(c echo.Context) *timedReader {
 	return t
 }
 
-// Read reads once. At the end of the body it clears the deadline, because net/http reads on to see the client leave. After a
-// failure the deadline stays, so that no read waits for the rest of the body.
+// Read reads once. At the end of the body it clears the deadline, because net/http reads on to see the client leave.
+// After a failure the deadline stays, so that no read waits for the rest of the body.
 func (t *timedReader) Read(p []byte) (int, error) {
 	deadline := time.Now().Add(t.timeout)
 	if t.pace.rate > 0 && t.pace.deadline().Before(deadline) {

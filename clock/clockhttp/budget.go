@@ -19,8 +19,8 @@ const (
 // classNames holds the names of the classes in metrics. They are public, so "answers" keeps its name.
 var classNames = [classCount]string{"small_bodies", "large_bodies", "batches", "streams", "answers", "requests"}
 
-// budget bounds the memory of requests, in bytes. Each class has a reserved part. The classes share the rest, first come,
-// first served.
+// budget bounds the memory of requests, in bytes. Each class has a reserved part. The classes share the rest, first
+// come, first served.
 type budget struct {
 	mu        sync.Mutex
 	total     int64
@@ -29,8 +29,9 @@ type budget struct {
 	committed int64 // sum of max(reserved, used) over all classes; take keeps it <= total, force may exceed it
 }
 
-// newBudget divides the memory that cfg grants. All response memory is reserved for responses, and memory for running requests of HTTP/2 is
-// reserved for them. Each connection has a reserved first buffer, so a small body finds memory however many clients stall.
+// newBudget divides the memory that cfg grants. All response memory is reserved for responses, and memory for running
+// requests of HTTP/2 is reserved for them. Each connection has a reserved first buffer, so a small body finds memory
+// however many clients stall.
 func newBudget(cfg Config) *budget {
 	small := int64(cfg.Connections) * firstBuffer
 	rest, running := cfg.BodyBytes-small, int64(cfg.Connections)*requestBytes/2
@@ -46,8 +47,8 @@ func newBudget(cfg Config) *budget {
 	return b
 }
 
-// take takes n bytes for the class and returns true, or takes none and returns false. Responses and requests take no more than their
-// reserved parts.
+// take takes n bytes for the class and returns true, or takes none and returns false. Responses and requests take no
+// more than their reserved parts.
 func (b *budget) take(c class, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

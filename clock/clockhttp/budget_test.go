@@ -17,8 +17,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// TestBudgetKeepsEachShare takes and gives memory at random. Each class can always take its share, and all classes together never
-// have more than the total.
+// TestBudgetKeepsEachShare takes and gives memory at random. Each class can always take its share, and all classes
+// together never have more than the total.
 func TestBudgetKeepsEachShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -45,8 +45,9 @@ func TestBudgetKeepsEachShare(t *testing.T) {
 	})
 }
 
-// TestSmallBodiesFindMemoryBesideStalledClients opens 120 idle streams, 120 streams with a stalled line, 120 stalled large bodies
-// and 120 stalled small bodies. Then it fills the rest of the other classes. Every small set and a new stream still succeed.
+// TestSmallBodiesFindMemoryBesideStalledClients opens 120 idle streams, 120 streams with a stalled line, 120 stalled
+// large bodies and 120 stalled small bodies. Then it fills the rest of the other classes. Every small set and a new
+// stream still succeed.
 func TestSmallBodiesFindMemoryBesideStalledClients(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) { // on a busy machine it takes long until all are stalled
@@ -163,8 +164,8 @@ func TestStreamsWaitForMemory(t *testing.T) {
 	h.wantNoMemory()
 }
 
-// TestUnreadListsKeepWithinTheResponseMemory has 40 clients that ask for lists of large alarms and read nothing. The heap grows
-// only by the response memory, and sets still succeed.
+// TestUnreadListsKeepWithinTheResponseMemory has 40 clients that ask for lists of large alarms and read nothing. The
+// heap grows only by the response memory, and sets still succeed.
 func TestUnreadListsKeepWithinTheResponseMemory(t *testing.T) {
 	const clients, budget = 40, 16 << 20
 	h := start(t, func(su *setup) { su.cfg.ResponseBytes = budget })
@@ -197,7 +198,8 @@ func TestUnreadListsKeepWithinTheResponseMemory(t *testing.T) {
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
 }
 
-// TestClientThatDoesNotReadItsListIsCut checks that a write deadline ends the request, and that its memory is given back.
+// TestClientThatDoesNotReadItsListIsCut checks that a write deadline ends the request, and that its memory is given
+// back.
 func TestClientThatDoesNotReadItsListIsCut(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout = 300 * time.Millisecond })
@@ -214,7 +216,8 @@ func TestClientThatDoesNotReadItsListIsCut(t *testing.T) {
 	h.wantNoMemory()
 }
 
-// TestPageEndsBeforeTheAlarmThatExceedsTheLimit checks that a page is larger than ListBytes only if it holds a single alarm.
+// TestPageEndsBeforeTheAlarmThatExceedsTheLimit checks that a page is larger than ListBytes only if it holds a single
+// alarm.
 func TestPageEndsBeforeTheAlarmThatExceedsTheLimit(t *testing.T) {
 	t.Parallel()
 	h := start(t)

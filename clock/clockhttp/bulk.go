@@ -125,7 +125,8 @@ func covers(caller *access.Caller, j *bulk.Job) bool {
 	return caller.CoversAll() || j.Application != "" && caller.Covers(j.Application)
 }
 
-// coveredJob returns the job in the path. A job of an application that the caller may not use does not exist for the caller.
+// coveredJob returns the job in the path. A job of an application that the caller may not use does not exist for the
+// caller.
 func (s *Server) coveredJob(ctx context.Context, c echo.Context) (*bulk.Job, error) {
 	if err := s.mayBulk(c, ""); err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ const (
 	ifNoneMatch = "If-None-Match"
 )
 
-// setCondition returns the condition in the headers of a set: If-None-Match: * (absent) or If-Match: "3" (a generation). It
-// refuses every other condition of HTTP, because a condition must not be ignored. It accepts the weak W/"3" as "3": proxies
-// that compress weaken every ETag, and a generation still names one content.
+// setCondition returns the condition in the headers of a set: If-None-Match: * (absent) or If-Match: "3" (a
+// generation). It refuses every other condition of HTTP, because a condition must not be ignored. It accepts the weak
+// W/"3" as "3": proxies that compress weaken every ETag, and a generation still names one content.
 func setCondition(h http.Header) (clock.Condition, error) {
 	match, err := matchCondition(h)
 	if err != nil {
@@ -42,7 +42,8 @@ func generationCondition(h http.Header) (clock.Condition, error) {
 	return matchCondition(h)
 }
 
-// noCondition refuses conditions for requests that do not take them. why is a format for the error, with %s for the header's name.
+// noCondition refuses conditions for requests that do not take them. why is a format for the error, with %s for the
+// header's name.
 func noCondition(h http.Header, why string) error {
 	for _, name := range []string{ifMatch, ifNoneMatch} {
 		if _, given := h[name]; given {

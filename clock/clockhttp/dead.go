@@ -60,8 +60,8 @@ func (s *Server) discardAll(c echo.Context) error {
 	return s.changeDeadByFilter(c, "discarded", s.alarms.DiscardAll)
 }
 
-// changeDeadByFilter responds with the number of changed alarms, the number of failed alarms, and a cursor for the remaining
-// alarms. If the database fails, the response is 503, and the client may repeat the whole request.
+// changeDeadByFilter responds with the number of changed alarms, the number of failed alarms, and a cursor for the
+// remaining alarms. If the database fails, the response is 503, and the client may repeat the whole request.
 func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(context.Context, clock.DeadQuery) (clock.DeadResult, error)) error {
 	q, err := s.readFilter(c)
 	if err != nil {

@@ -39,8 +39,8 @@ func (e *eventWriter) sendHead(r *echo.Response, resumed ringstream.Resumption) 
 	_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Time{}) // clears a deadline, which would end the stream
 }
 
-// Begin sends an event without data, whose id is the position of the stream. Clients dispatch no event for it, and name the id when they connect
-// again before their first ring.
+// Begin sends an event without data, whose id is the position of the stream. Clients dispatch no event for it, and name
+// the id when they connect again before their first ring.
 func (e *eventWriter) Begin(o ringstream.Opening) error {
 	comment := ": clockd\n"
 	switch o.Resumed {
@@ -110,7 +110,8 @@ func appendRing(b []byte, r *clock.Ring) []byte {
 	return append(appendPayload(b, r.PayloadKind, r.Payload), '}')
 }
 
-// blankBreaks replaces line breaks by blanks, because an event is one line. Valid JSON has line breaks only between tokens.
+// blankBreaks replaces line breaks by blanks, because an event is one line. Valid JSON has line breaks only between
+// tokens.
 func blankBreaks(b []byte) {
 	for i, c := range b {
 		if c == '\n' || c == '\r' {

@@ -11,7 +11,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// forecastSteps are the lengths of steps by name, and the number of steps that a response has if the request does not name one.
+// forecastSteps are the lengths of steps by name, and the number of steps that a response has if the request does not
+// name one.
 var forecastSteps = map[string]struct {
 	length time.Duration
 	count  int
@@ -19,7 +20,8 @@ var forecastSteps = map[string]struct {
 	"second": {time.Second, 60}, "minute": {time.Minute, 60}, "hour": {time.Hour, 24}, "day": {24 * time.Hour, 14},
 }
 
-// Forecast counts the alarms that are due in the next steps. It sets From to the begin of the current step, by the database's clock, and returns it.
+// Forecast counts the alarms that are due in the next steps. It sets From to the begin of the current step, by the
+// database's clock, and returns it.
 type Forecast func(ctx context.Context, q clock.ForecastQuery) (f clock.Forecast, from clock.Instant, err error)
 
 // showForecast responds with the number of alarms that are due in each of the next steps.

@@ -46,13 +46,14 @@ func (s *Server) readAlarm(c echo.Context) (*clock.Alarm, error) {
 	return a, nil
 }
 
-// clientContext returns the context of a read: it ends when the client waits no longer (see clientWait), or when it leaves. The
-// server cannot tell a client that closed only its sending half from a client that left.
+// clientContext returns the context of a read: it ends when the client waits no longer (see clientWait), or when it
+// leaves. The server cannot tell a client that closed only its sending half from a client that left.
 func clientContext(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Request().Context(), clientWait(c))
 }
 
-// refuseBody refuses a read with a body, because the server notices that a client leaves only after it has read the body.
+// refuseBody refuses a read with a body, because the server notices that a client leaves only after it has read the
+// body.
 func refuseBody(c echo.Context) error {
 	if c.Request().ContentLength == 0 {
 		return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/clockd/clockd/clock/access"
 )
 
-// guard refuses requests that a browser sends without its user's knowledge. A page of another site sends such requests, also
-// under a name that the attacker's DNS points to this server (DNS rebinding). Programs send neither Origin nor Sec-Fetch-Site.
+// guard refuses requests that a browser sends without its user's knowledge. A page of another site sends such requests,
+// also under a name that the attacker's DNS points to this server (DNS rebinding). Programs send neither Origin nor
+// Sec-Fetch-Site.
 type guard struct {
 	hosts       map[string]bool // this server's names in lower case, besides IP addresses and loopback names
 	crossOrigin *http.CrossOriginProtection
@@ -28,8 +29,8 @@ func newGuard(cfg Config) guard {
 	return g
 }
 
-// admit asks the guard, and finds out who calls. A refused request with a body closes its HTTP/1.1 connection. Otherwise net/http reads the body
-// before it sends the response. Call release when the request ends.
+// admit asks the guard, and finds out who calls. A refused request with a body closes its HTTP/1.1 connection.
+// Otherwise net/http reads the body before it sends the response. Call release when the request ends.
 func (s *Server) admit(r *route, c echo.Context) (release func(), err error) {
 	release = func() {}
 	if r.public {
@@ -66,9 +67,9 @@ func (g guard) admit(need access.Need, r *http.Request) error {
 	return nil
 }
 
-// fromUnknownPage reports whether a browser sends the request for a page that may belong to another site. Browsers send no
-// Sec-Fetch-Site to a plain-HTTP origin beyond loopback. They send no Origin with the GET of an image, of a frame or of fetch in
-// no-cors mode. Then only a Referer of this server shows that the page is this server's own.
+// fromUnknownPage reports whether a browser sends the request for a page that may belong to another site. Browsers send
+// no Sec-Fetch-Site to a plain-HTTP origin beyond loopback. They send no Origin with the GET of an image, of a frame or
+// of fetch in no-cors mode. Then only a Referer of this server shows that the page is this server's own.
 func fromUnknownPage(r *http.Request) bool {
 	if !strings.HasPrefix(r.UserAgent(), "Mozilla/") || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" {
 		return false
@@ -77,8 +78,8 @@ func fromUnknownPage(r *http.Request) bool {
 	return err != nil || page.Host != r.Host
 }
 
-// isOwnName reports whether a request may name this host. IP addresses and loopback names are safe, because no attacker's DNS
-// resolves them. An empty host is safe, because only programs leave the host out.
+// isOwnName reports whether a request may name this host. IP addresses and loopback names are safe, because no
+// attacker's DNS resolves them. An empty host is safe, because only programs leave the host out.
 func (g guard) isOwnName(host string) bool {
 	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host] {
 		return true
@@ -87,7 +88,8 @@ func (g guard) isOwnName(host string) bool {
 	return err == nil
 }
 
-// hostName returns the host of a Host header or a listen address, in lower case, without port, brackets and trailing dot.
+// hostName returns the host of a Host header or a listen address, in lower case, without port, brackets and trailing
+// dot.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -182,7 +182,8 @@ func (h *harness) do(method, path, body string, headers ...string) *reply {
 	return &reply{status: resp.StatusCode, header: resp.Header, body: b}
 }
 
-// expect is do, and fails the test unless the response has this status and this problem code. An empty code means no problem.
+// expect is do, and fails the test unless the response has this status and this problem code. An empty code means no
+// problem.
 func (h *harness) expect(status int, code, method, path, body string, headers ...string) *reply {
 	h.t.Helper()
 	r := h.do(method, path, body, headers...)
@@ -311,7 +312,8 @@ func validateSchema(name string, text []byte) error {
 	return contractSchema(name).Validate(v)
 }
 
-// contractSchema returns the schema of that name in the contract. It is compiled only once: kin-openapi would compile it for each value.
+// contractSchema returns the schema of that name in the contract. It is compiled only once: kin-openapi would compile
+// it for each value.
 func contractSchema(name string) *jsonschema.Schema {
 	compiled.Lock()
 	defer compiled.Unlock()

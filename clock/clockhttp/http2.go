@@ -9,14 +9,15 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// HTTP/2 without TLS is for gRPC clients: they begin with its preface. Many requests share one HTTP/2 connection, so what one request does to
-// its connection over HTTP/1.1 must not happen here.
+// HTTP/2 without TLS is for gRPC clients: they begin with its preface. Many requests share one HTTP/2 connection, so
+// what one request does to its connection over HTTP/1.1 must not happen here.
 
-// receiveBuffer is the most memory in bytes that an HTTP/2 connection holds of bodies that no handler has read yet. It is the least that
-// HTTP/2 allows, because it does not count in the budget.
+// receiveBuffer is the most memory in bytes that an HTTP/2 connection holds of bodies that no handler has read yet. It
+// is the least that HTTP/2 allows, because it does not count in the budget.
 const receiveBuffer = 64 << 10
 
-// maxStreams is the most requests that run at once on a connection of HTTP/2. net/http decodes their heads before any handler can refuse them.
+// maxStreams is the most requests that run at once on a connection of HTTP/2. net/http decodes their heads before any
+// handler can refuse them.
 const maxStreams = 100
 
 // Time in which a silent HTTP/2 connection is checked with a ping, and in which the ping must be answered.
@@ -36,16 +37,16 @@ func serveHTTP2(server *http.Server, cfg Config) {
 	}
 }
 
-// Memory of a running request of HTTP/2 in bytes: its goroutine, its buffers and a usual head; and of each header beside its text, because a
-// head of many short headers takes several times its length.
+// Memory of a running request of HTTP/2 in bytes: its goroutine, its buffers and a usual head; and of each header
+// beside its text, because a head of many short headers takes several times its length.
 const (
 	requestBytes = 16 << 10
 	headerBytes  = 128
 )
 
-// serveRequest serves a request of HTTP/2, if there is memory for it. The memory counts until the client has taken the response: a client that
-// opens no window could otherwise leave any number of finished requests with the server. net/http's own responses to heads beyond
-// Config.MaxHeaderBytes (431) have a bound of their own (streamWatch).
+// serveRequest serves a request of HTTP/2, if there is memory for it. The memory counts until the client has taken the
+// response: a client that opens no window could otherwise leave any number of finished requests with the server.
+// net/http's own responses to heads beyond Config.MaxHeaderBytes (431) have a bound of their own (streamWatch).
 func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	size := requestSize(r)
 	if !s.memory.take(requests, size) {
@@ -57,8 +58,9 @@ func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
 	flushWithin(w, r, s.cfg.WriteTimeout)
 }
 
-// takePlace takes a place for a request of HTTP/2 that may last: a stream, or a worker that waits for rings. Such requests have at most half of the
-// memory of running requests, so that idle ones leave room for others. Give the place back with release.
+// takePlace takes a place for a request of HTTP/2 that may last: a stream, or a worker that waits for rings. Such
+// requests have at most half of the memory of running requests, so that idle ones leave room for others. Give the place
+// back with release.
 func (s *Server) takePlace(r *http.Request) (release func(), err error) {
 	release = func() {}
 	if r.ProtoMajor == 1 {
@@ -88,7 +90,8 @@ func requestSize(r *http.Request) int64 {
 // usualHead is the memory of a head that requestBytes has room for.
 const usualHead = 4 << 10
 
-// flushWithin waits until the client has taken the response, at most for a time. Without it, net/http would wait after the handler.
+// flushWithin waits until the client has taken the response, at most for a time. Without it, net/http would wait after
+// the handler.
 func flushWithin(w http.ResponseWriter, r *http.Request, most time.Duration) {
 	conn := http.NewResponseController(w)
 	_ = conn.SetWriteDeadline(time.Now().Add(most)) // only test recorders do not support it
@@ -106,15 +109,17 @@ func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request) {
 	s.refusals.refuse(w, r, p)
 }
 
-// closeAfter closes the connection after the response, so that net/http does not read the rest of a body. On HTTP/2 the stream alone ends.
+// closeAfter closes the connection after the response, so that net/http does not read the rest of a body. On HTTP/2 the
+// stream alone ends.
 func closeAfter(c echo.Context) {
 	if c.Request().ProtoMajor == 1 {
 		c.Response().Header().Set(echo.HeaderConnection, "close")
 	}
 }
 
-// endWriteDeadline clears the deadline of a write that has succeeded. On HTTP/2 a deadline resets its stream when it passes, also while the
-// stream writes nothing. On HTTP/1.1 it stays for the bytes that net/http writes after the handler.
+// endWriteDeadline clears the deadline of a write that has succeeded. On HTTP/2 a deadline resets its stream when it
+// passes, also while the stream writes nothing. On HTTP/1.1 it stays for the bytes that net/http writes after the
+// handler.
 func endWriteDeadline(conn *http.ResponseController, r *http.Request) {
 	if r.ProtoMajor > 1 {
 		_ = conn.SetWriteDeadline(time.Time{}) // only test recorders do not support it

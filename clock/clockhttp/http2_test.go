@@ -42,8 +42,8 @@ func TestRoutesAlsoSpeakHTTP2(t *testing.T) {
 	}
 }
 
-// A write deadline of HTTP/2 resets its stream when it passes. A stream that writes nothing for longer than WriteTimeout must live on. The
-// timeout is wide, because each write must meet it on a busy machine, too.
+// A write deadline of HTTP/2 resets its stream when it passes. A stream that writes nothing for longer than
+// WriteTimeout must live on. The timeout is wide, because each write must meet it on a busy machine, too.
 func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) {
@@ -117,7 +117,8 @@ func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
 	}
 }
 
-// Idle streams over HTTP/2 have half of the memory of running requests. Further ones are refused, and other requests are served.
+// Idle streams over HTTP/2 have half of the memory of running requests. Further ones are refused, and other requests
+// are served.
 func TestStreamsOverHTTP2LeaveMemory(t *testing.T) {
 	t.Parallel()
 	const places = 4
@@ -235,8 +236,8 @@ func (c *closedConn) answers() map[uint32]answer {
 	return all
 }
 
-// Finished requests whose clients open no window count as running, so a client cannot leave more of them behind than there is memory. Of the
-// refused requests, too, only some wait for their client. Another client is served.
+// Finished requests whose clients open no window count as running, so a client cannot leave more of them behind than
+// there is memory. Of the refused requests, too, only some wait for their client. Another client is served.
 func TestClosedWindowsHoldBoundedMemory(t *testing.T) {
 	t.Parallel()
 	const places, conns = 20, 4
@@ -282,8 +283,8 @@ func TestHeadsOverHTTP2TakeMemory(t *testing.T) {
 	}
 }
 
-// A client that opens no window, and sends heads that are too large, gets a bounded number of net/http's own responses before its connection is not
-// read any more, and then ends. Another client is served.
+// A client that opens no window, and sends heads that are too large, gets a bounded number of net/http's own responses
+// before its connection is not read any more, and then ends. Another client is served.
 func TestUnreadResponsesOfTheServerItselfAreBounded(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.ReadHeaderTimeout = time.Second })
@@ -312,7 +313,8 @@ func TestUnreadResponsesOfTheServerItselfAreBounded(t *testing.T) {
 	h.expect(404, "unknown_alarm", "GET", alarms+"/a", "")
 }
 
-// A client that takes its responses may send as many heads that are too large as it likes, beside requests that are served.
+// A client that takes its responses may send as many heads that are too large as it likes, beside requests that are
+// served.
 func TestReadResponsesOfTheServerItselfDoNotEndTheConnection(t *testing.T) {
 	t.Parallel()
 	h := start(t)

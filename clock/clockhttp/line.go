@@ -40,8 +40,8 @@ func newLineReader(from *timedReader, grow func(ctx context.Context, more int64)
 func (r *lineReader) held() int64 { return int64(len(r.buffer) - firstLineBuffer) }
 
 // next returns the next line without its line break, valid until the next call. The last line needs no line break. next
-// returns errLineTooLong for a line over the cap, which it has skipped, and errEndOfLines at the end of the body. Any other
-// error means that the body broke off, maybe within a line.
+// returns errLineTooLong for a line over the cap, which it has skipped, and errEndOfLines at the end of the body. Any
+// other error means that the body broke off, maybe within a line.
 func (r *lineReader) next(ctx context.Context) ([]byte, error) {
 	r.from.ctx = ctx
 	for searched := 0; ; {

@@ -6,8 +6,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// lineQueue holds, in order, the lines of a stream that wait for their results. The window's bytes bound its length. An empty
-// queue holds no memory. One goroutine pushes and closes, and another goroutine pops.
+// lineQueue holds, in order, the lines of a stream that wait for their results. The window's bytes bound its length. An
+// empty queue holds no memory. One goroutine pushes and closes, and another goroutine pops.
 type lineQueue struct {
 	mu     sync.Mutex
 	lines  []windowLine

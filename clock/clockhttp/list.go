@@ -33,8 +33,8 @@ func (s *Server) list(c echo.Context) error {
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end(q.Application))
 }
 
-// fill adds alarms to the page until the page is full, the list ends, or a statement has found fewer alarms than it could: then it has looked at as
-// many alarms as it may.
+// fill adds alarms to the page until the page is full, the list ends, or a statement has found fewer alarms than it
+// could: then it has looked at as many alarms as it may.
 func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery) error {
 	if !p.begin() {
 		return tooManyResponses()
@@ -58,7 +58,8 @@ func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery) error {
 	}
 }
 
-// tooManyResponses returns the error for a read that finds no memory, because unread responses hold all response memory.
+// tooManyResponses returns the error for a read that finds no memory, because unread responses hold all response
+// memory.
 func tooManyResponses() error {
 	return &clock.Error{
 		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
@@ -146,8 +147,8 @@ func listStates(q *clock.ListQuery, value string) error {
 	return nil
 }
 
-// listInstant reads a time. A query decodes a plus sign to a blank. So a value that is not a time is read again with its blanks
-// as plus signs, because a blank may be the plus of an offset.
+// listInstant reads a time. A query decodes a plus sign to a blank. So a value that is not a time is read again with
+// its blanks as plus signs, because a blank may be the plus of an offset.
 func listInstant(name, value string, into *clock.Instant) error {
 	i, err := clock.ParseInstant(value)
 	if err != nil {

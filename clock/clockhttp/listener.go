@@ -11,8 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// limitedListener limits the open connections, in total and by remote host. It refuses further connections at once instead of
-// letting them wait. A refused probe tells more than a waiting probe, and only an accepted connection has a known address.
+// limitedListener limits the open connections, in total and by remote host. It refuses further connections at once
+// instead of letting them wait. A refused probe tells more than a waiting probe, and only an accepted connection has a
+// known address.
 type limitedListener struct {
 	*net.TCPListener
 	maxOpen    int // most open connections
@@ -85,8 +86,8 @@ func remoteHost(conn *net.TCPConn) netip.Addr {
 	return hostOf(remote.AddrPort().Addr())
 }
 
-// hostOf returns the address that stands for a host: an IPv4 address itself, or the first address of an IPv6 /64, because one
-// IPv6 host can use its whole /64.
+// hostOf returns the address that stands for a host: an IPv4 address itself, or the first address of an IPv6 /64,
+// because one IPv6 host can use its whole /64.
 func hostOf(address netip.Addr) netip.Addr {
 	address = address.Unmap()
 	if !address.Is6() {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestConnectionsAreLimited checks the limit in total and for one address. A connection over the limit is refused at once. A
-// closed connection makes room for a new connection.
+// TestConnectionsAreLimited checks the limit in total and for one address. A connection over the limit is refused at
+// once. A closed connection makes room for a new connection.
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
@@ -43,7 +43,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// statusOn requests /healthz on the connection and returns the status. It returns 503 also for a connection that closed first.
+// statusOn requests /healthz on the connection and returns the status. It returns 503 also for a connection that closed
+// first.
 func statusOn(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -2,8 +2,8 @@ package clockhttp
 
 import "bytes"
 
-// members iterates over the members of a JSON object, in order, without decoding their values. The text must be valid JSON
-// (json.Valid), because members checks no syntax.
+// members iterates over the members of a JSON object, in order, without decoding their values. The text must be valid
+// JSON (json.Valid), because members checks no syntax.
 type members struct {
 	rest []byte // text from the next key, or from the closing brace
 }
@@ -28,8 +28,8 @@ func (m *members) next() (key, value []byte, ok bool) {
 	return key, value, true
 }
 
-// each calls decode for all members and returns the set of their names. It stops at the first error of decode and at the
-// first duplicate name. The error for a duplicate name puts parent ("retry." or empty) before the name.
+// each calls decode for all members and returns the set of their names. It stops at the first error of decode and at
+// the first duplicate name. The error for a duplicate name puts parent ("retry." or empty) before the name.
 func (m *members) each(parent string, decode func(name string, value []byte) error) (seen map[string]bool, err error) {
 	seen = map[string]bool{}
 	for key, value, more := m.next(); more; key, value, more = m.next() {
@@ -45,7 +45,8 @@ func (m *members) each(parent string, decode func(name string, value []byte) err
 	return seen, nil
 }
 
-// nameOf returns the name that a key stands for. It returns a key that cannot be unquoted as it is written, without quotes.
+// nameOf returns the name that a key stands for. It returns a key that cannot be unquoted as it is written, without
+// quotes.
 func nameOf(key []byte) string {
 	name, err := unquote(key)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// memoryStore is a clock.Store that decides with Op.Decide. It fails and hangs on demand. It replaces a database because these
-// tests check HTTP, need faults on demand, and send millions of lines. The tests of cmd use real databases.
+// memoryStore is a clock.Store that decides with Op.Decide. It fails and hangs on demand. It replaces a database
+// because these tests check HTTP, need faults on demand, and send millions of lines. The tests of cmd use real
+// databases.
 type memoryStore struct {
 	mu     sync.Mutex
 	rows   map[clock.Key]clock.Alarm

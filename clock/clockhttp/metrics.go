@@ -66,7 +66,8 @@ func (m *metrics) open(c echo.Context, route string) (closed func()) {
 	return gauge.Dec
 }
 
-// observe measures a request after its response, with its trace as exemplar. It skips streams, because the duration of a stream says nothing.
+// observe measures a request after its response, with its trace as exemplar. It skips streams, because the duration of
+// a stream says nothing.
 func (m *metrics) observe(route string, c echo.Context, begun time.Time) {
 	if c.Get(openStream) != nil {
 		return

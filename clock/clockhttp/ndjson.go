@@ -16,10 +16,10 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// lineStream takes ops line by line. It writes their results in order while it reads on. The handler's goroutine reads, decodes
-// and submits. A second goroutine waits for the decisions and writes the results. Between them is the window, which limits the
-// lines and their bytes. A full window stops the reading, and then the client cannot send any more. The stream takes the
-// server's memory as lines arrive, and gives it back as it writes their results.
+// lineStream takes ops line by line. It writes their results in order while it reads on. The handler's goroutine reads,
+// decodes and submits. A second goroutine waits for the decisions and writes the results. Between them is the window,
+// which limits the lines and their bytes. A full window stops the reading, and then the client cannot send any more.
+// The stream takes the server's memory as lines arrive, and gives it back as it writes their results.
 type lineStream struct {
 	s           *Server
 	app         string
@@ -41,8 +41,8 @@ type windowLine struct {
 }
 
 const (
-	// resultBytes is the size of buffered results at which they are written. They are written earlier when the next result is
-	// not ready.
+	// resultBytes is the size of buffered results at which they are written. They are written earlier when the next
+	// result is not ready.
 	resultBytes = 32 << 10
 	// refusedBytes is the size in the window of a refused line: room for its message.
 	refusedBytes = 1024
@@ -50,7 +50,8 @@ const (
 	idleStreamBytes = firstLineBuffer + 4<<10
 )
 
-// ndjson serves a stream of lines. After begin it cannot send a problem: the stream ends normally, or the server cuts it.
+// ndjson serves a stream of lines. After begin it cannot send a problem: the stream ends normally, or the server cuts
+// it.
 func (s *Server) ndjson(c echo.Context, app string) error {
 	leave, err := s.takePlace(c.Request())
 	defer leave()
@@ -77,8 +78,8 @@ func (s *Server) ndjson(c echo.Context, app string) error {
 	return st.run()
 }
 
-// begin sends the head of the response before it reads a byte of the body, because a client may wait for the head. A client
-// that waits for 100 Continue gets it before the head, because net/http does not send it after the head.
+// begin sends the head of the response before it reads a byte of the body, because a client may wait for the head. A
+// client that waits for 100 Continue gets it before the head, because net/http does not send it after the head.
 func (st *lineStream) begin(c echo.Context) error {
 	if err := st.conn.EnableFullDuplex(); err != nil {
 		return fmt.Errorf("enable full duplex: %w", err)
@@ -133,8 +134,9 @@ func (st *lineStream) run() error {
 	return read
 }
 
-// readLines reads and submits line after line. It returns, even if it panics, only after the results of all lines are written.
-// It calls left when the body breaks off, because the client may have left. Then lines that wait long in the queue are dropped.
+// readLines reads and submits line after line. It returns, even if it panics, only after the results of all lines are
+// written. It calls left when the body breaks off, because the client may have left. Then lines that wait long in the
+// queue are dropped.
 func (st *lineStream) readLines(ctx context.Context, writing *sync.WaitGroup, left func()) error {
 	defer writing.Wait()
 	defer st.window.close()
@@ -159,8 +161,8 @@ func (st *lineStream) readLines(ctx context.Context, writing *sync.WaitGroup, le
 	}
 }
 
-// take decodes a line, waits for room in the window and submits the line. A refused that is not nil is the reason why the line
-// must not be decoded.
+// take decodes a line, waits for room in the window and submits the line. A refused that is not nil is the reason why
+// the line must not be decoded.
 func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused error) (windowLine, error) {
 	w := windowLine{line: n, size: refusedBytes}
 	var op clock.Op
@@ -196,8 +198,8 @@ func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused er
 // growBuffer takes memory for the line reader's buffer.
 func (st *lineStream) growBuffer(ctx context.Context, more int64) error { return st.reserve(ctx, more) }
 
-// reserve takes memory for the stream. While no memory is left it waits, so a stream slows down before it fails. Other streams
-// give memory back within WriteTimeout, because the server cuts clients that do not take their results.
+// reserve takes memory for the stream. While no memory is left it waits, so a stream slows down before it fails. Other
+// streams give memory back within WriteTimeout, because the server cuts clients that do not take their results.
 func (st *lineStream) reserve(ctx context.Context, n int64) error {
 	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
 	begun := time.Now()
@@ -231,8 +233,8 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 	return clock.Op{Set: set}, set.BusinessID, nil
 }
 
-// submit submits op. While the queue of writes is full it waits, so a stream slows down before it fails. All later lines wait
-// too, so their order stays.
+// submit submits op. While the queue of writes is full it waits, so a stream slows down before it fails. All later
+// lines wait too, so their order stays.
 func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
 	op.Brief = true
 	return clock.SubmitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) }, clock.CodeOverloaded, clock.CodeKeyOverloaded)
@@ -290,8 +292,8 @@ func (st *lineStream) freeRest() {
 	}
 }
 
-// appendResult appends the result of a line. Every failure of the server gets the status 503, because the client may repeat the
-// line.
+// appendResult appends the result of a line. Every failure of the server gets the status 503, because the client may
+// repeat the line.
 func (st *lineStream) appendResult(b []byte, w *windowLine, d *clock.Decision, err error) []byte {
 	r := resultOf(&w.item, d, err)
 	if r.problem != nil {

@@ -41,7 +41,8 @@ func TestStreamGivesOneResultForEachLine(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestStreamMayLastLongerThanItsTimeouts checks that the timeouts apply to each read and each write, not to the whole stream.
+// TestStreamMayLastLongerThanItsTimeouts checks that the timeouts apply to each read and each write, not to the whole
+// stream.
 func TestStreamMayLastLongerThanItsTimeouts(t *testing.T) {
 	t.Parallel()
 	const timeout = 3 * time.Second // long enough for a machine that others use
@@ -203,8 +204,8 @@ func TestStreamSlowsDownBeforeItFails(t *testing.T) {
 	c.expectEnd()
 }
 
-// TestStreamOfManyLinesKeepsItsMemory expects a result for every line, in order, also for the over-long line in the middle. The
-// memory must not grow with the number of lines.
+// TestStreamOfManyLinesKeepsItsMemory expects a result for every line, in order, also for the over-long line in the
+// middle. The memory must not grow with the number of lines.
 func TestStreamOfManyLinesKeepsItsMemory(t *testing.T) { streamLines(t, 100_000) }
 
 func streamLines(t *testing.T, n int) {
@@ -272,7 +273,8 @@ func (h *harness) dial() net.Conn {
 
 const streamHead = "POST " + alarms + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
 
-// sendLines sends a request with n lines in chunks, then closes the sending half. The line with number overlong is over the cap.
+// sendLines sends a request with n lines in chunks, then closes the sending half. The line with number overlong is over
+// the cap.
 func sendLines(conn net.Conn, n, overlong int) error {
 	w := bufio.NewWriterSize(conn, 64<<10)
 	fmt.Fprint(w, streamHead+"Transfer-Encoding: chunked\r\n\r\n")
@@ -292,13 +294,13 @@ func sendLines(conn net.Conn, n, overlong int) error {
 	return conn.(*net.TCPConn).CloseWrite()
 }
 
-// TestClientThatStopsReadingIsCut fills the client's TCP window. The write deadline passes, and the server goes on without the
-// client. The client may learn this much later: while its window is closed, its kernel may refuse the reset, and it probes less
-// and less often.
+// TestClientThatStopsReadingIsCut fills the client's TCP window. The write deadline passes, and the server goes on
+// without the client. The client may learn this much later: while its window is closed, its kernel may refuse the
+// reset, and it probes less and less often.
 //
-// The test does not make the client's receive buffer smaller. On an open connection this would take announced window back. The
-// kernel would then drop the server's packets, also its window updates. In about 5 % of the runs, both directions stood still
-// while the server had nothing left to read or to write.
+// The test does not make the client's receive buffer smaller. On an open connection this would take announced window
+// back. The kernel would then drop the server's packets, also its window updates. In about 5 % of the runs, both
+// directions stood still while the server had nothing left to read or to write.
 func TestClientThatStopsReadingIsCut(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout, su.store.keep = 300*time.Millisecond, false })

@@ -22,7 +22,8 @@ func TestContractIsValid(t *testing.T) {
 	}
 }
 
-// TestContractListsExactlyTheRoutes compares method, path and name of the server's routes and the contract's operations.
+// TestContractListsExactlyTheRoutes compares method, path and name of the server's routes and the contract's
+// operations.
 func TestContractListsExactlyTheRoutes(t *testing.T) {
 	t.Parallel()
 	var handled, documented []string
@@ -52,7 +53,8 @@ func TestContractIsServed(t *testing.T) {
 	}
 }
 
-// TestContractInOpenAPI30IsValidAndComplete validates the form for generators as OpenAPI 3.0, and compares its operations.
+// TestContractInOpenAPI30IsValidAndComplete validates the form for generators as OpenAPI 3.0, and compares its
+// operations.
 func TestContractInOpenAPI30IsValidAndComplete(t *testing.T) {
 	t.Parallel()
 	flat, err := openapi3.NewLoader().LoadFromData(openAPI30)

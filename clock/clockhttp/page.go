@@ -5,10 +5,11 @@ import (
 )
 
 const (
-	// ListBytes is the size in bytes of the largest page with more than one alarm. The page ends before the alarm that would
-	// exceed it, and its cursor shows that more alarms follow.
+	// ListBytes is the size in bytes of the largest page with more than one alarm. The page ends before the alarm that
+	// would exceed it, and its cursor shows that more alarms follow.
 	ListBytes = 4 << 20
-	// listRead is the most alarms that one statement reads. It is small because the rows after the end of a page are wasted.
+	// listRead is the most alarms that one statement reads. It is small because the rows after the end of a page are
+	// wasted.
 	listRead = 100
 	// pageTail is the room in bytes for the end of a page, with the longest cursor.
 	pageTail = 512

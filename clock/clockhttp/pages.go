@@ -9,7 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Pages are files for browsers that the server serves beside its own routes. They are public, so they must not hold data.
+// Pages are files for browsers that the server serves beside its own routes. They are public, so they must not hold
+// data.
 type Pages struct {
 	Name    string       // name in metrics
 	Path    string       // path of the pages, like "/ui"; below it Handler serves GET and HEAD

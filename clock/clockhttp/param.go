@@ -14,7 +14,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// onlyNumber returns the value of the only parameter that the request may have: a number from 1 to most. Without it the value is absent.
+// onlyNumber returns the value of the only parameter that the request may have: a number from 1 to most. Without it the
+// value is absent.
 func onlyNumber(c echo.Context, name string, absent, most int) (int, error) {
 	number := absent
 	for given, values := range c.QueryParams() {
@@ -38,7 +39,8 @@ func parseNumber(text, name string, most int) (int, error) {
 	return n, nil
 }
 
-// queryParams returns the parameters of a request that may have these and no others, each once. names is in the order of the alphabet.
+// queryParams returns the parameters of a request that may have these and no others, each once. names is in the order
+// of the alphabet.
 func queryParams(c echo.Context, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {

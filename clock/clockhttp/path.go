@@ -11,9 +11,9 @@ import (
 	"github.com/clockd/clockd/clock/access"
 )
 
-// ServeHTTP routes on the escaped path. echo uses the escaped RawPath if it is set, and the decoded Path otherwise. So handlers
-// could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote them, and pathParam
-// decodes them once.
+// ServeHTTP routes on the escaped path. echo uses the escaped RawPath if it is set, and the decoded Path otherwise. So
+// handlers could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote
+// them, and pathParam decodes them once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requestIDs.identify(w, r)
 	if r.ProtoMajor > 1 {
@@ -47,9 +47,9 @@ func applicationOf(c echo.Context) (string, error) {
 	return app, clock.ValidateApplication(app)
 }
 
-// alarmAction returns the handler of one method's requests to an alarm. It cuts the action off the end of the path. The rest is the business
-// id, which may contain slashes. echo's routes cannot do this, because no path segment can follow a wildcard. Paths without an action belong
-// to the handler with the empty name.
+// alarmAction returns the handler of one method's requests to an alarm. It cuts the action off the end of the path. The
+// rest is the business id, which may contain slashes. echo's routes cannot do this, because no path segment can follow
+// a wildcard. Paths without an action belong to the handler with the empty name.
 func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFunc {
 	none := actions[""]
 	if none == nil {

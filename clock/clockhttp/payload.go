@@ -49,8 +49,8 @@ func (d *setDecoder) setPayload(field string, kind clock.PayloadKind, payload []
 	return nil
 }
 
-// appendPayload appends the payload as a member with a comma before it, in the form in which it was given. It appends nothing
-// for an alarm without a payload.
+// appendPayload appends the payload as a member with a comma before it, in the form in which it was given. It appends
+// nothing for an alarm without a payload.
 func appendPayload(b []byte, kind clock.PayloadKind, payload []byte) []byte {
 	switch kind {
 	case clock.JSON:

@@ -17,8 +17,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Port is the listener of the HTTP interface with its connections. It serves requests from the beginning, while the node starts: probes learn why the
-// node waits, and other requests are refused. Server.Attach hands all further requests to the server, also on open connections.
+// Port is the listener of the HTTP interface with its connections. It serves requests from the beginning, while the
+// node starts: probes learn why the node waits, and other requests are refused. Server.Attach hands all further
+// requests to the server, also on open connections.
 type Port struct {
 	cfg        Config
 	http       *http.Server
@@ -81,7 +82,8 @@ func (p *Port) Close() {
 	<-p.ended
 }
 
-// drain accepts no more connections, and waits for running requests until ctx ends. Then it cuts them and returns an error.
+// drain accepts no more connections, and waits for running requests until ctx ends. Then it cuts them and returns an
+// error.
 func (p *Port) drain(ctx context.Context) error {
 	err := p.http.Shutdown(ctx)
 	p.Close()
@@ -126,14 +128,16 @@ func (p *Port) starting() Readiness {
 	return r
 }
 
-// briefResponses writes small responses whose memory does not count. A client of HTTP/2 may not read. Then a body waits for the stream's window, and
-// the headers wait for the connection. So only some responses have a body, some more have headers alone, and the others end their streams without waiting.
+// briefResponses writes small responses whose memory does not count. A client of HTTP/2 may not read. Then a body waits
+// for the stream's window, and the headers wait for the connection. So only some responses have a body, some more have
+// headers alone, and the others end their streams without waiting.
 type briefResponses struct {
 	writeTimeout time.Duration
 	waiting      atomic.Int64 // responses that their clients have not taken
 }
 
-// maxBrief is the number of brief responses that may wait for their clients with a body. As many may wait without a body.
+// maxBrief is the number of brief responses that may wait for their clients with a body. As many may wait without a
+// body.
 const maxBrief = 128
 
 func (b *briefResponses) respond(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {

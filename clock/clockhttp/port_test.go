@@ -23,7 +23,8 @@ func listen(t *testing.T) *Port {
 	return port
 }
 
-// TestPortServesTheStart asks a port over HTTP/1.1 and HTTP/2, before it has a server and afterwards, on the same connections.
+// TestPortServesTheStart asks a port over HTTP/1.1 and HTTP/2, before it has a server and afterwards, on the same
+// connections.
 func TestPortServesTheStart(t *testing.T) {
 	t.Parallel()
 	for name, protocols := range map[string]func(*http.Protocols){

@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// clientWait returns how long the client waits for the response, at most clock.RequestTimeout. The client says so by the preference wait of
-// RFC 7240, as in "Prefer: wait=5". If it does, the response has Preference-Applied.
+// clientWait returns how long the client waits for the response, at most clock.RequestTimeout. The client says so by
+// the preference wait of RFC 7240, as in "Prefer: wait=5". If it does, the response has Preference-Applied.
 func clientWait(c echo.Context) time.Duration {
 	wait, given := preferredWait(c.Request().Header)
 	if !given {
@@ -24,8 +24,8 @@ func clientWait(c echo.Context) time.Duration {
 	return wait
 }
 
-// preferredWait returns the preference wait, in whole seconds. It ignores other preferences and invalid ones, as the RFC demands. If wait is
-// given more than once, the first counts.
+// preferredWait returns the preference wait, in whole seconds. It ignores other preferences and invalid ones, as the
+// RFC demands. If wait is given more than once, the first counts.
 func preferredWait(h http.Header) (wait time.Duration, given bool) {
 	for _, line := range h["Prefer"] {
 		for preference := range strings.SplitSeq(line, ",") {
@@ -43,8 +43,9 @@ func preferredWait(h http.Header) (wait time.Duration, given bool) {
 	return 0, false
 }
 
-// opContext returns the context of a request's ops. It has a deadline if the client has said how long it waits; then ops that would have to
-// wait longer are refused at once. The context also ends when the client closes its sending half.
+// opContext returns the context of a request's ops. It has a deadline if the client has said how long it waits; then
+// ops that would have to wait longer are refused at once. The context also ends when the client closes its sending
+// half.
 func opContext(c echo.Context) (context.Context, context.CancelFunc) {
 	ctx := c.Request().Context()
 	if wait := clientWait(c); wait < clock.RequestTimeout {

@@ -61,7 +61,8 @@ func (s stuckAlarms) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.
 	return clock.ListPosition{}, ctx.Err()
 }
 
-// While the database does not respond, a client gets its response after the time that it said, or after clock.RequestTimeout.
+// While the database does not respond, a client gets its response after the time that it said, or after
+// clock.RequestTimeout.
 func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
 	t.Parallel()
 	const alarm, set = "/v1/applications/shop/alarms/a", `{"delay":"1h"}`

@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/clock/access"
 )
 
-// Procedure is a remote procedure that the server serves beside its own routes. The guard, the limits of connections and bodies, and the
-// metrics hold for it too.
+// Procedure is a remote procedure that the server serves beside its own routes. The guard, the limits of connections
+// and bodies, and the metrics hold for it too.
 type Procedure struct {
 	Name      string      // name in metrics
 	Path      string      // path of its POST requests
@@ -35,8 +35,8 @@ func (s *Server) Mount(p Procedure) {
 	}))
 }
 
-// call returns the handler of a procedure. It holds the memory of the body until the response is written, because the response may repeat a
-// payload.
+// call returns the handler of a procedure. It holds the memory of the body until the response is written, because the
+// response may repeat a payload.
 func (s *Server) call(p *Procedure) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -80,7 +80,8 @@ func (f errorFlusher) FlushError() error {
 	return http.NewResponseController(f.Writer).Flush()
 }
 
-// findVanished makes the kernel end the connection of a lasting response when its remote host vanishes. On HTTP/2 the server's pings do so.
+// findVanished makes the kernel end the connection of a lasting response when its remote host vanishes. On HTTP/2 the
+// server's pings do so.
 func (s *Server) findVanished(r *http.Request) error {
 	conn, ok := r.Context().Value(connKey{}).(*limitedConn)
 	if !ok || r.ProtoMajor > 1 {
@@ -102,7 +103,8 @@ func (s *Server) refuse(c echo.Context, err error, write func(http.ResponseWrite
 	write(c.Response(), c.Request(), status, e)
 }
 
-// Refusal returns the status and the details of a request's failure. It counts the failure, and logs it if it is unexpected.
+// Refusal returns the status and the details of a request's failure. It counts the failure, and logs it if it is
+// unexpected.
 func (s *Server) Refusal(r *http.Request, err error) (status int, e *clock.Error) {
 	p := problemOf(err)
 	s.note(r, p)
@@ -112,8 +114,8 @@ func (s *Server) Refusal(r *http.Request, err error) (status int, e *clock.Error
 // RingsElsewhere returns an error that says where the application's rings go, if they do not go to subscribers.
 func (s *Server) RingsElsewhere(application string) error { return s.ringsElsewhere(application) }
 
-// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the errors of all items, nil for
-// applied ones.
+// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the
+// errors of all items, nil for applied ones.
 func (s *Server) BatchFailure(errs []error) error {
 	problems := make([]*problem, len(errs))
 	for i, err := range errs {
@@ -151,7 +153,8 @@ func (s *Server) Ready() bool {
 // Stopping returns a channel that is closed when the server begins to drain.
 func (s *Server) Stopping() <-chan struct{} { return s.stopping.Done() }
 
-// TakeMemory takes memory for a response and returns true, or takes none and returns false. Give it back with GiveMemory.
+// TakeMemory takes memory for a response and returns true, or takes none and returns false. Give it back with
+// GiveMemory.
 func (s *Server) TakeMemory(n int64) bool { return s.memory.take(responses, n) }
 
 // ForceMemory is TakeMemory for a response that must not fail, because it is about a committed change or is a ring.
@@ -160,6 +163,6 @@ func (s *Server) ForceMemory(n int64) { s.memory.force(responses, n) }
 // GiveMemory gives memory of responses back.
 func (s *Server) GiveMemory(n int64) { s.memory.give(responses, n) }
 
-// ResetOnClose makes the close of the request's connection drop the bytes that the client has not taken. It does nothing on HTTP/2, where
-// other requests share the connection.
+// ResetOnClose makes the close of the request's connection drop the bytes that the client has not taken. It does
+// nothing on HTTP/2, where other requests share the connection.
 func (s *Server) ResetOnClose(r *http.Request) { resetOnClose(r) }

@@ -107,8 +107,8 @@ func (r *repeatSpec) complete() repeat.Spec {
 	return s
 }
 
-// appendRepeat appends the members of a repeating alarm: its rule, its occurrence, and the times of the next rings. They are null for an
-// alarm that rings once. An alarm that rings once at a local time shows that time.
+// appendRepeat appends the members of a repeating alarm: its rule, its occurrence, and the times of the next rings.
+// They are null for an alarm that rings once. An alarm that rings once at a local time shows that time.
 func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	if a.Local != nil {
 		b = appendString(append(b, `,"local_ring_at":`...), a.Local.String())

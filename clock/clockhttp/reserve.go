@@ -16,8 +16,8 @@ import (
 
 // Pulls gives rings to workers that reserve them.
 type Pulls interface {
-	// Reserve waits for up to that many rings of an application, until ctx ends. ok is false if none came. Else the caller must write the rings and
-	// call Delivery.Done.
+	// Reserve waits for up to that many rings of an application, until ctx ends. ok is false if none came. Else the
+	// caller must write the rings and call Delivery.Done.
 	Reserve(ctx context.Context, application string, rings int) (d clock.Delivery, ok bool)
 }
 
@@ -32,7 +32,8 @@ const (
 // errClientLeft is the reason of rings that were ready for a client that has left.
 var errClientLeft = errors.New("the worker has left")
 
-// reserve waits for rings of an application whose target is pull, and responds with them. The response has no rings if none came in time.
+// reserve waits for rings of an application whose target is pull, and responds with them. The response has no rings if
+// none came in time.
 func (s *Server) reserve(c echo.Context) error {
 	app, err := applicationOf(c)
 	if err != nil {
@@ -101,8 +102,8 @@ func (s *Server) pulledElsewhere(app string) error {
 	}
 }
 
-// respondRings writes the rings in one response, and reports the result to Delivery.Done. When the client has left, or the time limit of the rings has
-// passed, it writes none.
+// respondRings writes the rings in one response, and reports the result to Delivery.Done. When the client has left, or
+// the time limit of the rings has passed, it writes none.
 func (s *Server) respondRings(c echo.Context, d *clock.Delivery) error {
 	client := c.Request().Context()
 	w := &reserveWriter{ringResponse: s.newRingResponse(c), header: c.Response().Header()}

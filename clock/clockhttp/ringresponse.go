@@ -27,7 +27,8 @@ func (s *Server) newRingResponse(c echo.Context) *ringResponse {
 	}
 }
 
-// flush writes and flushes b within a deadline. It counts as memory meanwhile. With the error ErrTooLate it has written nothing.
+// flush writes and flushes b within a deadline. It counts as memory meanwhile. With the error ErrTooLate it has written
+// nothing.
 func (r *ringResponse) flush(b []byte) error {
 	size := int64(cap(b))
 	r.s.memory.force(responses, size) // not take: rings must not wait for responses that other clients do not read

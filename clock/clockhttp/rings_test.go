@@ -185,8 +185,8 @@ func TestSilentStreamHasAHeartbeat(t *testing.T) {
 // progress is what a subscriber reports of a delivery; see clock.Delivery.Done.
 type progress struct{ written, begun int }
 
-// TestUnreadFlushIsInDoubt has a subscriber that is connected but reads nothing until its stream is cut. Only the rings of the last flush are in
-// doubt. The subscriber gets no ring that was not begun.
+// TestUnreadFlushIsInDoubt has a subscriber that is connected but reads nothing until its stream is cut. Only the rings
+// of the last flush are in doubt. The subscriber gets no ring that was not begun.
 func TestUnreadFlushIsInDoubt(t *testing.T) {
 	t.Parallel()
 	f := newFakeStreams()
@@ -245,8 +245,8 @@ func TestStreamWithoutStreamsNamesTheExchange(t *testing.T) {
 	h.expect(422, "invalid_application", "GET", "/v1/applications/-/rings", "")
 }
 
-// TestLateRingsAreNotWritten delivers rings that are too late before the first byte, rings in time, and rings that become too
-// late after the first flush.
+// TestLateRingsAreNotWritten delivers rings that are too late before the first byte, rings in time, and rings that
+// become too late after the first flush.
 func TestLateRingsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	source := newFakeStreams()
@@ -284,8 +284,9 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestEndOfDeliveryEndsItsWrite delivers more than the connection of a subscriber that does not read can take. When the delivery's context ends, the
-// blocked write fails, and the stream ends with it. The rings that were flushed before count as written.
+// TestEndOfDeliveryEndsItsWrite delivers more than the connection of a subscriber that does not read can take. When the
+// delivery's context ends, the blocked write fails, and the stream ends with it. The rings that were flushed before
+// count as written.
 func TestEndOfDeliveryEndsItsWrite(t *testing.T) {
 	t.Parallel()
 	source := newFakeStreams()

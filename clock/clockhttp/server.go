@@ -134,9 +134,9 @@ func wrapped(h http.Handler, wrap func(http.Handler) http.Handler) http.Handler 
 // connKey is the key of a request's connection in the request's context.
 type connKey struct{}
 
-// resetOnClose makes Close drop the bytes that the client has not taken. Use it for a client that does not read. Without it,
-// the kernel offers these bytes for minutes, and meanwhile the client may not learn that the connection is closed. It does nothing on HTTP/2,
-// where other requests share the connection.
+// resetOnClose makes Close drop the bytes that the client has not taken. Use it for a client that does not read.
+// Without it, the kernel offers these bytes for minutes, and meanwhile the client may not learn that the connection is
+// closed. It does nothing on HTTP/2, where other requests share the connection.
 func resetOnClose(r *http.Request) {
 	if r.ProtoMajor > 1 {
 		return
@@ -162,8 +162,9 @@ func (s *Server) Attach(p *Port) {
 	p.handler.Store(&s.root)
 }
 
-// Run serves until ctx ends, then drains and closes the port. While it drains, it accepts no connections, ends each stream after the items that
-// the stream holds, and waits for running requests, at most Config.DrainTimeout. Call it only once.
+// Run serves until ctx ends, then drains and closes the port. While it drains, it accepts no connections, ends each
+// stream after the items that the stream holds, and waits for running requests, at most Config.DrainTimeout. Call it
+// only once.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.stop()
 	select {
@@ -289,8 +290,8 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 	return e
 }
 
-// handler wraps the route's handler for all routes alike: it checks the guard and the caller, turns a failure or a panic into a response, and
-// measures the request.
+// handler wraps the route's handler for all routes alike: it checks the guard and the caller, turns a failure or a
+// panic into a response, and measures the request.
 func (s *Server) handler(r *route) echo.HandlerFunc {
 	pattern := r.pattern()
 	return func(c echo.Context) error {
@@ -336,7 +337,8 @@ func (s *Server) limitRead(c echo.Context) {
 	}
 }
 
-// limitWrite gives the next write Config.WriteTimeout, and ends it at until at the latest. Only test recorders do not support it.
+// limitWrite gives the next write Config.WriteTimeout, and ends it at until at the latest. Only test recorders do not
+// support it.
 func (s *Server) limitWrite(c echo.Context, until time.Time) {
 	deadline := time.Now().Add(s.cfg.WriteTimeout)
 	if until.Before(deadline) {
@@ -362,15 +364,16 @@ func recovered(handle echo.HandlerFunc, c echo.Context) (err error) {
 // writeBytes is the size of the parts in which a response is written. Each part has a deadline of its own.
 const writeBytes = 256 << 10
 
-// respondJSON writes a JSON document and a line break, which helps readers at a terminal. Its memory is counted but never
-// refused, because the document may describe a committed change.
+// respondJSON writes a JSON document and a line break, which helps readers at a terminal. Its memory is counted but
+// never refused, because the document may describe a committed change.
 func (s *Server) respondJSON(c echo.Context, status int, b []byte) error {
 	s.memory.force(responses, int64(cap(b)))
 	defer s.memory.give(responses, int64(cap(b)))
 	return s.respond(c, status, echo.MIMEApplicationJSON, append(b, '\n'))
 }
 
-// respondRead writes a JSON document about something that was only read. It is refused when too many responses wait for their clients.
+// respondRead writes a JSON document about something that was only read. It is refused when too many responses wait for
+// their clients.
 func (s *Server) respondRead(c echo.Context, b []byte) error {
 	if !s.memory.take(responses, int64(cap(b))) {
 		return tooManyResponses()

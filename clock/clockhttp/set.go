@@ -11,7 +11,8 @@ import (
 // bodySlack is the room in bytes for all fields of a set except its payload.
 const bodySlack = 16 << 10
 
-// setBytes returns the cap in bytes on the body of a single set. A text may use six bytes for each byte of payload (\u0041).
+// setBytes returns the cap in bytes on the body of a single set. A text may use six bytes for each byte of payload
+// (\u0041).
 func (s *Server) setBytes() int { return 6*s.alarms.MaxPayload() + bodySlack }
 
 // set holds the memory of its body until the response is written, because the response repeats the payload.
@@ -30,7 +31,8 @@ func (s *Server) set(c echo.Context) error {
 	return s.respondAlarm(c, setStatus(d.Verdict), &d.Alarm)
 }
 
-// readSet builds a set from the request's path, headers and body. It returns the set with the body, which the caller releases.
+// readSet builds a set from the request's path, headers and body. It returns the set with the body, which the caller
+// releases.
 func (s *Server) readSet(c echo.Context) (*body, *clock.Set, error) {
 	key, err := keyOf(c)
 	if err != nil {

@@ -77,9 +77,9 @@ type setDecoder struct {
 	zone       *string // value of time_zone; nil: not given
 }
 
-// decodeSet reads a set. It returns a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name for every
-// other fault. The result shares no memory with body. On an error, the result holds the fields read so far, because a batch's
-// result repeats the business_id.
+// decodeSet reads a set. It returns a 400 problem for a body that is not JSON, and an ErrInvalid with the field's name
+// for every other fault. The result shares no memory with body. On an error, the result holds the fields read so far,
+// because a batch's result repeats the business_id.
 func decodeSet(body []byte, kind bodyKind) (*setBody, error) {
 	if err := checkJSON(body); err != nil {
 		return new(setBody), err
@@ -135,7 +135,8 @@ func (d *setDecoder) member(key, value []byte) error {
 	return d.decode(key, &f, value)
 }
 
-// escapedOrUnknownMember decodes a member whose name is written with escapes. It refuses a name that the body may not have.
+// escapedOrUnknownMember decodes a member whose name is written with escapes. It refuses a name that the body may not
+// have.
 func (d *setDecoder) escapedOrUnknownMember(key, value []byte) error {
 	name := nameOf(key)
 	f, known := setFields[name]

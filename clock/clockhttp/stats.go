@@ -68,7 +68,8 @@ func statsQuery(c echo.Context) (of stats.Range, application string, err error) 
 	return of, application, err
 }
 
-// statsColumns are the columns of a response: a number for each step. Null stands for the lateness of a step without rings.
+// statsColumns are the columns of a response: a number for each step. Null stands for the lateness of a step without
+// rings.
 var statsColumns = []struct {
 	name   string
 	append func(b []byte, f *stats.Figures) []byte
@@ -93,7 +94,8 @@ func appendLateness(value func(*stats.Sketch) time.Duration) func([]byte, *stats
 	}
 }
 
-// coveredSteps returns the steps with the covered applications alone. A total is the sum of those among the busiest of its step.
+// coveredSteps returns the steps with the covered applications alone. A total is the sum of those among the busiest of
+// its step.
 func coveredSteps(steps []stats.Step, covers func(application string) bool) []stats.Step {
 	covered := slices.Clone(steps)
 	for i := range covered {

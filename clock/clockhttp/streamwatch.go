@@ -12,15 +12,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// net/http itself answers a request of HTTP/2 whose head is beyond Config.MaxHeaderBytes (431). If the client opens no window, the response stays in
-// memory, and no handler learns of it. So a connection counts its streams without a handler, and is not read further while they are many: a client that
-// takes its responses does not notice, and another one is cut.
+// net/http itself answers a request of HTTP/2 whose head is beyond Config.MaxHeaderBytes (431). If the client opens no
+// window, the response stays in memory, and no handler learns of it. So a connection counts its streams without a
+// handler, and is not read further while they are many: a client that takes its responses does not notice, and another
+// one is cut.
 //
-// A request that its client resets goes on in net/http for a while, or waits there for the end of others, and the client may open the next one at once.
-// So a connection with many resets is read more slowly.
+// A request that its client resets goes on in net/http for a while, or waits there for the end of others, and the
+// client may open the next one at once. So a connection with many resets is read more slowly.
 
-// Most streams without a handler before a connection is not read further: of this connection, and of all. Beyond the latter a connection may have
-// none. Shortly after its start, and before the end of its response is written, each request is such a stream.
+// Most streams without a handler before a connection is not read further: of this connection, and of all. Beyond the
+// latter a connection may have none. Shortly after its start, and before the end of its response is written, each
+// request is such a stream.
 const (
 	maxUnserved    = 16
 	maxUnservedAll = 512
@@ -35,7 +37,8 @@ const (
 // errUnserved ends a connection whose client does not take the responses of net/http.
 var errUnserved = errors.New("too many requests whose heads are too large, and whose responses are not read")
 
-// streamWatch counts the streams of a connection of HTTP/2. On a connection of HTTP/1.1 it does nothing. Safe for concurrent use.
+// streamWatch counts the streams of a connection of HTTP/2. On a connection of HTTP/1.1 it does nothing. Safe for
+// concurrent use.
 type streamWatch struct {
 	all    *atomic.Int64 // streams without a handler of all connections
 	wait   time.Duration // longest time in which the connection is not read
@@ -140,7 +143,8 @@ func (w *streamWatch) count() {
 	}
 }
 
-// many reports whether the connection must not be read further. Within a frame it must be: the server waits for the rest.
+// many reports whether the connection must not be read further. Within a frame it must be: the server waits for the
+// rest.
 func (w *streamWatch) many() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// FuzzFrameScanner compares the frames that the scanner finds, in pieces of any size, with the frames that a framer reads.
+// FuzzFrameScanner compares the frames that the scanner finds, in pieces of any size, with the frames that a framer
+// reads.
 func FuzzFrameScanner(f *testing.F) {
 	var b bytes.Buffer
 	framer := http2.NewFramer(&b, nil)

@@ -120,7 +120,8 @@ func decodeDuration(raw []byte, field string, into *time.Duration) (err error) {
 	return nil
 }
 
-// maxQuoted is the longest text of a body, in bytes, that a message repeats. It is small because a stream holds many messages.
+// maxQuoted is the longest text of a body, in bytes, that a message repeats. It is small because a stream holds many
+// messages.
 const maxQuoted = 64
 
 func tooLong(field string) error {

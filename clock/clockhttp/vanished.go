@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// The kernel detects a vanished host within keepaliveIdle + unansweredLimit. It sends a keepalive probe to a silent connection
-// every keepaliveInterval. It ends a connection that acknowledges neither data nor probes for unansweredLimit.
+// The kernel detects a vanished host within keepaliveIdle + unansweredLimit. It sends a keepalive probe to a silent
+// connection every keepaliveInterval. It ends a connection that acknowledges neither data nor probes for
+// unansweredLimit.
 const (
 	keepaliveIdle     = 4 * time.Second
 	keepaliveInterval = 4 * time.Second

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnanswered bounds the time that data may stay unacknowledged (TCP_USER_TIMEOUT, tcp(7)). The default is about 15 minutes.
+// limitUnanswered bounds the time that data may stay unacknowledged (TCP_USER_TIMEOUT, tcp(7)). The default is about 15
+// minutes.
 func limitUnanswered(conn *net.TCPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

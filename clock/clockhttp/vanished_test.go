@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// vanish makes the kernel drop every packet for the connection, as if its host had lost power. The kernel then acknowledges
-// nothing and sends no reset.
+// vanish makes the kernel drop every packet for the connection, as if its host had lost power. The kernel then
+// acknowledges nothing and sends no reset.
 func vanish(t *testing.T, conn net.Conn) {
 	t.Helper()
 	raw, err := conn.(*net.TCPConn).SyscallConn()
@@ -32,7 +32,8 @@ func vanish(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestVanishedSubscriberIsFound has two subscribers whose hosts lose power: the first is idle, the second just gets a ring.
+// TestVanishedSubscriberIsFound has two subscribers whose hosts lose power: the first is idle, the second just gets a
+// ring.
 func TestVanishedSubscriberIsFound(t *testing.T) {
 	t.Parallel()
 	for name, rings := range map[string]int{"idle": 0, "while a ring is sent": 1} {

@@ -44,7 +44,8 @@ func (c *writeCount) latest() uint64 {
 	return c.begun
 }
 
-// endedAfter reports whether a write after that number has ended without an error. If not, the channel is closed when that may have changed.
+// endedAfter reports whether a write after that number has ended without an error. If not, the channel is closed when
+// that may have changed.
 func (c *writeCount) endedAfter(number uint64) (ended bool, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,9 +58,9 @@ func (c *writeCount) endedAfter(number uint64) (ended bool, changed <-chan struc
 	return false, c.next
 }
 
-// Flushed is a moment at which the response to a request was flushed. On HTTP/2 a flush ends when the bytes are in a buffer that all streams of
-// the connection share. If the process dies then, they are lost. But when a write of the connection to the kernel that began after the flush has
-// ended, it or an earlier one had the bytes.
+// Flushed is a moment at which the response to a request was flushed. On HTTP/2 a flush ends when the bytes are in a
+// buffer that all streams of the connection share. If the process dies then, they are lost. But when a write of the
+// connection to the kernel that began after the flush has ended, it or an earlier one had the bytes.
 type Flushed struct {
 	conn  *limitedConn // nil: the flush itself wrote the bytes to the kernel
 	write uint64       // latest write that had begun
@@ -83,7 +84,8 @@ func (f Flushed) Written() bool {
 	return written
 }
 
-// Await returns when the kernel has the bytes for certain, or with the error of ctx. It needs a further flush on the same connection.
+// Await returns when the kernel has the bytes for certain, or with the error of ctx. It needs a further flush on the
+// same connection.
 func (f Flushed) Await(ctx context.Context) error {
 	for f.conn != nil {
 		written, changed := f.conn.writes.endedAfter(f.write)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Flushed bytes are with the kernel for certain once a write that began after the flush has ended. A write under way at the flush may not have them,
-// and a write that failed may not either.
+// Flushed bytes are with the kernel for certain once a write that began after the flush has ended. A write under way at
+// the flush may not have them, and a write that failed may not either.
 func TestFlushedBytesAreWrittenAfterTheNextWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

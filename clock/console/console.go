@@ -22,7 +22,8 @@ const index = "index.html"
 // policy is the content security policy of all files.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-// contentTypes holds the types of the files, by the ends of their names. The types of package mime depend on the machine.
+// contentTypes holds the types of the files, by the ends of their names. The types of package mime depend on the
+// machine.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -34,7 +35,8 @@ type file struct {
 	etag        string // hash of the content, in quotes
 }
 
-// Console serves the files of the console. It is an http.Handler of paths without a slash at the start; "" is the page itself.
+// Console serves the files of the console. It is an http.Handler of paths without a slash at the start; "" is the page
+// itself.
 type Console struct {
 	files map[string]*file // files by name
 }
@@ -68,8 +70,8 @@ func read(name string) (*file, error) {
 	return &file{content: content, contentType: contentType, etag: `"` + base64.RawURLEncoding.EncodeToString(hash[:12]) + `"`}, nil
 }
 
-// ServeHTTP responds with a file, with 304 if the client has it already, or with 404. A client asks before it uses a copy again, so the files of a
-// page are of one version.
+// ServeHTTP responds with a file, with 304 if the client has it already, or with 404. A client asks before it uses a
+// copy again, so the files of a page are of one version.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setSecurityHeaders(w.Header())
 	name := r.URL.Path

@@ -1,26 +1,28 @@
-// Package console is the console: pages for people, served at /ui/ from files inside the program. The pages read and change alarms through the
-// HTTP interface alone, by the same requests as curl. So roles, conditions and limits hold for the console as for any other client, and no
-// response of this package has data of an application.
+// Package console is the console: pages for people, served at /ui/ from files inside the program. The pages read and
+// change alarms through the HTTP interface alone, by the same requests as curl. So roles, conditions and limits hold
+// for the console as for any other client, and no response of this package has data of an application.
 //
-// The files are in assets: one HTML page, one style sheet and small ES modules. There is no framework, no build step and no request to another
-// host. app.js chooses the module of a page (page-*.js) by the parameter view of the URL.
+// The files are in assets: one HTML page, one style sheet and small ES modules. There is no framework, no build step
+// and no request to another host. app.js chooses the module of a page (page-*.js) by the parameter view of the URL.
 //
 // # Invariants
 //
 //  1. All URLs in the files are relative to the page, so the console works below any prefix that a proxy adds.
-//  2. The content security policy allows only files of this server: no inline script, no inline style, no frame around the page.
+//  2. The content security policy allows only files of this server: no inline script, no inline style, no frame around
+//     the page.
 //  3. Data enters the page as text (dom.js), never as HTML.
 //  4. The URL holds the state of a page: its filter, its position and its time zone. A copied URL shows the same.
 //  5. format.js formats all numbers and times. A page has one time zone.
-//  6. An action on one alarm, or on selected ones, sends the generation that the person saw (If-Match), so that a later set refuses it. It
-//     needs a confirmation that names the alarm, or the filter and the count. Above 1,000 alarms a person types the name of the application.
+//  6. An action on one alarm, or on selected ones, sends the generation that the person saw (If-Match), so that a later
+//     set refuses it. It needs a confirmation that names the alarm, or the filter and the count. Above 1,000 alarms a
+//     person types the name of the application.
 //  7. A token is in the memory of the page alone: no cookie and no storage has it, and a reload forgets it.
 //  8. A page asks the server again only while it is visible, and never after 401.
 //
 // # Why there is no page of live rings
 //
-// The only source of rings is the stream of an application's subscribers (GET .../rings). Its subscribers share the rings, so a console that
-// listens takes rings from the application. The page needs a source that takes none.
+// The only source of rings is the stream of an application's subscribers (GET .../rings). Its subscribers share the
+// rings, so a console that listens takes rings from the application. The page needs a source that takes none.
 //
 // # Failures
 //

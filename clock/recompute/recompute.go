@@ -190,7 +190,8 @@ func (r *Recomputer) begin(ctx context.Context) (p page, found bool, err error) 
 // maxChanges is how often a change is tried while other nodes write the state.
 const maxChanges = 20
 
-// change writes the state that apply makes of the stored one, unless apply returns false. It calls apply again if another node has written.
+// change writes the state that apply makes of the stored one, unless apply returns false. It calls apply again if
+// another node has written.
 func (r *Recomputer) change(ctx context.Context, apply func(s *state, now int64) bool) error {
 	for range maxChanges {
 		now, err := r.deps.Time.Now()

@@ -26,8 +26,8 @@ func (r *Recomputer) scan(ctx context.Context, p *page) error {
 	return err
 }
 
-// recompute submits all alarms together, and waits for all of them. failed reports whether an alarm could not be recomputed yet. Its error is a
-// fault of the database.
+// recompute submits all alarms together, and waits for all of them. failed reports whether an alarm could not be
+// recomputed yet. Its error is a fault of the database.
 func (r *Recomputer) recompute(ctx context.Context, zone string, keys map[int64]clock.Key) (failed bool, fault error) {
 	ctx, cancel := context.WithTimeout(ctx, clock.RequestTimeout)
 	defer cancel()

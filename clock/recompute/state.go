@@ -40,8 +40,8 @@ func (s *state) encode() (string, error) {
 	return string(text), err
 }
 
-// join notes that a node with this data takes part. It reports whether the state has changed. An older node repeats the call; within refresh of
-// the last request the state stays.
+// join notes that a node with this data takes part. It reports whether the state has changed. An older node repeats the
+// call; within refresh of the last request the state stays.
 func (s *state) join(version string, digests map[string]string, now int64, refresh int64) (changed bool) {
 	if version == s.Version {
 		return false
@@ -126,8 +126,8 @@ func (s *state) begin(p page) {
 	s.Pending[p.zone] = zone
 }
 
-// finish notes the outcome of a page, unless another node has noted it. A scan that is complete ends the recomputation of its zone, unless it began
-// within settle after the last request.
+// finish notes the outcome of a page, unless another node has noted it. A scan that is complete ends the recomputation
+// of its zone, unless it began within settle after the last request.
 func (s *state) finish(p page, now int64, settle, pause int64) (changed bool) {
 	zone, pending := s.Pending[p.zone]
 	if !pending || zone.Begun != p.begun || zone.After != p.from {

@@ -35,7 +35,8 @@ type cron struct {
 var fieldParser = cronparser.MustNewParser(cronparser.Second | cronparser.Minute | cronparser.Hour | cronparser.Dom |
 	cronparser.Month | cronparser.Dow | cronparser.Extended)
 
-// parseCron parses an expression. It also returns the canonical text: upper-case names, and one blank between the fields.
+// parseCron parses an expression. It also returns the canonical text: upper-case names, and one blank between the
+// fields.
 func parseCron(text string) (*cron, string, error) {
 	if len(text) > maxCronLength {
 		return nil, "", refuse("cron", "the expression has %d bytes, but may have %d", len(text), maxCronLength)
@@ -143,8 +144,8 @@ const (
 	daySeconds  = 24 * 60 * 60
 )
 
-// nextLabel returns the first label that fits the expression and is not before from. It knows no time zone: a label is the number of
-// seconds since 1970-01-01T00:00:00 on the local clock.
+// nextLabel returns the first label that fits the expression and is not before from. It knows no time zone: a label is
+// the number of seconds since 1970-01-01T00:00:00 on the local clock.
 func (c *cron) nextLabel(from int64) (label int64, ok bool) {
 	date := time.Unix(from, 0).UTC()
 	year, month, day := date.Date()

@@ -67,7 +67,8 @@ func (f cronField) check(t term) *Error {
 	return nil
 }
 
-// checkRange checks *, ?, a value or a range, and returns its number of values. A single value with a step means all later values too.
+// checkRange checks *, ?, a value or a range, and returns its number of values. A single value with a step means all
+// later values too.
 func (f cronField) checkRange(t term, base string, stepped bool) (size int, err *Error) {
 	if base == "" {
 		return 0, t.fault(0, "a value of %s is missing", f.name)

@@ -118,7 +118,8 @@ var walked = []struct {
 	}},
 }
 
-// walk compares the occurrences in a range with a walk over the local clock, minute by minute. Range and transitions are whole minutes.
+// walk compares the occurrences in a range with a walk over the local clock, minute by minute. Range and transitions
+// are whole minutes.
 func walk(t *testing.T, name string, from, to int64) {
 	t.Helper()
 	z, err := loadZone(name)
@@ -213,7 +214,8 @@ func TestOccurrencesMatchAWalkInUnusualYears(t *testing.T) {
 	}
 }
 
-// TestTableOfEdgesInTheDocumentHolds compares each line of the table of edges in docs/repeat.md with the occurrences from that time on.
+// TestTableOfEdgesInTheDocumentHolds compares each line of the table of edges in docs/repeat.md with the occurrences
+// from that time on.
 func TestTableOfEdgesInTheDocumentHolds(t *testing.T) {
 	document, err := os.ReadFile("../../docs/repeat.md")
 	if err != nil {

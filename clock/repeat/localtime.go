@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// LocalTime is a date and a time of day in a time zone: the time of an alarm that rings once. It is immutable. The zero LocalTime is no time.
+// LocalTime is a date and a time of day in a time zone: the time of an alarm that rings once. It is immutable. The zero
+// LocalTime is no time.
 type LocalTime struct {
 	label    int64 // ms
 	timeZone string
 	zone     zone
 }
 
-// ParseLocal validates a local time. The text has the form 2026-12-24T18:00:00, with at most three decimals of a second, or
-// 2026-12-24T18:00. A refusal is an *Error.
+// ParseLocal validates a local time. The text has the form 2026-12-24T18:00:00, with at most three decimals of a
+// second, or 2026-12-24T18:00. A refusal is an *Error.
 func ParseLocal(text, timeZone string) (LocalTime, error) {
 	label, err := parseLabel(text)
 	if err != nil {
@@ -31,11 +32,12 @@ func ParseLocal(text, timeZone string) (LocalTime, error) {
 	return l, nil
 }
 
-// Instant returns the epoch milliseconds of the local time. A local time in a gap is the end of the gap; of a local time in an overlap the
-// first is taken.
+// Instant returns the epoch milliseconds of the local time. A local time in a gap is the end of the gap; of a local
+// time in an overlap the first is taken.
 func (l LocalTime) Instant() int64 { return l.zone.reach(l.label) }
 
-// String returns the local time in canonical form: with seconds, and with three decimals if it has any. ParseLocal reads it.
+// String returns the local time in canonical form: with seconds, and with three decimals if it has any. ParseLocal
+// reads it.
 func (l LocalTime) String() string {
 	return strings.TrimSuffix(time.UnixMilli(l.label).UTC().Format("2006-01-02T15:04:05.000"), ".000")
 }
@@ -63,7 +65,8 @@ func parseLabel(text string) (int64, error) {
 // beginsLikeDay matches texts that begin with the form of a day.
 var beginsLikeDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d`)
 
-// AbsentDay returns the day with which the text begins if it has the form of a day and does not exist, such as 2030-02-30, else "".
+// AbsentDay returns the day with which the text begins if it has the form of a day and does not exist, such as
+// 2030-02-30, else "".
 func AbsentDay(text string) string {
 	day := beginsLikeDay.FindString(text)
 	if _, err := time.Parse(time.DateOnly, day); err == nil {

@@ -26,8 +26,9 @@ type Due struct {
 // maxScan bounds the occurrences of a cron expression that one call of Due reads.
 const maxScan = 20_000
 
-// Due decides about o, the earliest undecided occurrence, and all later occurrences whose rings are due at now. grace is the longest
-// lateness, in ms, of an occurrence that MissedSkip still rings. If o is not due, the result has o as Next and nothing else.
+// Due decides about o, the earliest undecided occurrence, and all later occurrences whose rings are due at now. grace
+// is the longest lateness, in ms, of an occurrence that MissedSkip still rings. If o is not due, the result has o as
+// Next and nothing else.
 //
 // After a very long outage the decision has More: it rings nothing and counts the oldest occurrences as missed.
 func (r Rule) Due(alarm Ringer, o Occurrence, now, grace int64) Due {
@@ -51,8 +52,8 @@ func (r Rule) Due(alarm Ringer, o Occurrence, now, grace int64) Due {
 	return d
 }
 
-// jump skips occurrences of a period by arithmetic. It returns o or a later occurrence, with at least keep due occurrences from there
-// on unless fewer are due.
+// jump skips occurrences of a period by arithmetic. It returns o or a later occurrence, with at least keep due
+// occurrences from there on unless fewer are due.
 func (r Rule) jump(o Occurrence, now int64, keep int) Occurrence {
 	if r.cron != nil {
 		return o

@@ -35,15 +35,16 @@ func (r Rule) Occurrences(o Occurrence, count int) []Occurrence {
 	return list
 }
 
-// Ringer is the alarm that a jitter is drawn for. It has no id of a database, because the first ring's time is known before the row is
-// inserted.
+// Ringer is the alarm that a jitter is drawn for. It has no id of a database, because the first ring's time is known
+// before the row is inserted.
 type Ringer struct {
 	Application, BusinessID string
 	Generation              int64
 }
 
-// RingAt returns the instant of an occurrence's ring in epoch ms: the occurrence plus its jitter. The jitter is a hash of the alarm's
-// key, its generation and the occurrence. It ends before the next occurrence. A ring of the last occurrence may be after Until.
+// RingAt returns the instant of an occurrence's ring in epoch ms: the occurrence plus its jitter. The jitter is a hash
+// of the alarm's key, its generation and the occurrence. It ends before the next occurrence. A ring of the last
+// occurrence may be after Until.
 func (r Rule) RingAt(alarm Ringer, o Occurrence) int64 {
 	longest := r.spec.Jitter
 	if longest == 0 {

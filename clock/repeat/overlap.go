@@ -1,7 +1,7 @@
 package repeat
 
-// Overlap is the effect of an occurrence that comes due while an earlier ring of the alarm is not over: it is retried, in doubt or not
-// acknowledged.
+// Overlap is the effect of an occurrence that comes due while an earlier ring of the alarm is not over: it is retried,
+// in doubt or not acknowledged.
 type Overlap string
 
 // The effects of an overlapping occurrence.
@@ -20,8 +20,8 @@ type Overlapped struct {
 	Last    bool       // no occurrence follows
 }
 
-// Overlapped decides about o, the earliest undecided occurrence, and all later occurrences whose rings are due at now, when the ring
-// before them ends. Of a cron expression it decides at most maxScan occurrences.
+// Overlapped decides about o, the earliest undecided occurrence, and all later occurrences whose rings are due at now,
+// when the ring before them ends. Of a cron expression it decides at most maxScan occurrences.
 func (r Rule) Overlapped(alarm Ringer, o Occurrence, now int64) Overlapped {
 	if now < r.RingAt(alarm, o) {
 		return Overlapped{Next: o}

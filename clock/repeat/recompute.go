@@ -3,9 +3,10 @@ package repeat
 // TimeZone returns the IANA name of the rule's time zone; empty for a period.
 func (r Rule) TimeZone() string { return r.spec.TimeZone }
 
-// Label returns the label of the occurrence at an instant, in ms: the time that the local clock is to show, by a cron expression with fixed
-// times. With the label, the occurrence can be computed again by other time-zone data. Label returns 0 if there is nothing to compute again: for a
-// period, in UTC, for an interval expression, and if the time-zone data at hand has no occurrence at the instant.
+// Label returns the label of the occurrence at an instant, in ms: the time that the local clock is to show, by a cron
+// expression with fixed times. With the label, the occurrence can be computed again by other time-zone data. Label
+// returns 0 if there is nothing to compute again: for a period, in UTC, for an interval expression, and if the
+// time-zone data at hand has no occurrence at the instant.
 func (r Rule) Label(at int64) int64 {
 	if r.cron == nil || r.cron.interval || r.spec.TimeZone == utc {
 		return 0
@@ -18,8 +19,9 @@ func (r Rule) Label(at int64) int64 {
 	return label * 1000
 }
 
-// Moved returns an occurrence that has not begun, by the time-zone data at hand. Other data may have computed it. label is its Label by that data.
-// Without a label, it becomes the first occurrence after now, unless it is due. An occurrence that would be after Until keeps its time.
+// Moved returns an occurrence that has not begun, by the time-zone data at hand. Other data may have computed it. label
+// is its Label by that data. Without a label, it becomes the first occurrence after now, unless it is due. An
+// occurrence that would be after Until keeps its time.
 func (r Rule) Moved(o Occurrence, label, now int64) Occurrence {
 	at, ok := o.At, true
 	switch {
@@ -34,8 +36,8 @@ func (r Rule) Moved(o Occurrence, label, now int64) Occurrence {
 	return Occurrence{At: at, Number: o.Number}
 }
 
-// FollowingLabel returns the occurrence after o by the time-zone data at hand. Other data may have computed o. label is its Label by that data, or
-// 0. It returns false if o is the last one.
+// FollowingLabel returns the occurrence after o by the time-zone data at hand. Other data may have computed o. label is
+// its Label by that data, or 0. It returns false if o is the last one.
 func (r Rule) FollowingLabel(o Occurrence, label int64) (Occurrence, bool) {
 	if label == 0 {
 		return r.Following(o)

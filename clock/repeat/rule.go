@@ -12,8 +12,8 @@ type Spec struct {
 	Until  int64 // latest possible occurrence, inclusive, in epoch ms; 0: no end
 	Times  int64 // number of occurrences; 0: no limit
 	Jitter int64 // longest delay of a ring in ms; 0: none
-	// LatestAfter is the time in ms after an occurrence, with its jitter, until which it may ring. Afterwards the occurrence is over, and the
-	// next one follows. 0: however late.
+	// LatestAfter is the time in ms after an occurrence, with its jitter, until which it may ring. Afterwards the
+	// occurrence is over, and the next one follows. 0: however late.
 	LatestAfter int64
 
 	Missed      Missed  // effect of missed occurrences
@@ -164,8 +164,9 @@ func (r Rule) IsZero() bool { return r.cron == nil && r.spec.Every == 0 }
 // Equal reports whether two rules have the same canonical form. It compares texts: @daily and 0 0 * * * differ.
 func (r Rule) Equal(other Rule) bool { return r.Encode() == other.Encode() }
 
-// Anchored returns the rule with an anchor if it has a period without one: the anchor of the stored rule, or now if the stored rule has
-// none. So a repeated set without an anchor keeps the occurrences. Without a stored rule, the first occurrence is one period after now.
+// Anchored returns the rule with an anchor if it has a period without one: the anchor of the stored rule, or now if the
+// stored rule has none. So a repeated set without an anchor keeps the occurrences. Without a stored rule, the first
+// occurrence is one period after now.
 func (r Rule) Anchored(stored Rule, now int64) Rule {
 	if r.spec.Every == 0 || r.spec.Anchor != nil {
 		return r
@@ -178,8 +179,8 @@ func (r Rule) Anchored(stored Rule, now int64) Rule {
 	return r
 }
 
-// Next returns the first occurrence after an instant, without jitter. It returns false after Until, and after the year 9999. It does
-// not know Times. A period without an anchor counts from the epoch.
+// Next returns the first occurrence after an instant, without jitter. It returns false after Until, and after the year
+// 9999. It does not know Times. A period without an anchor counts from the epoch.
 func (r Rule) Next(after int64) (at int64, ok bool) {
 	after = max(after, -1)
 	switch {

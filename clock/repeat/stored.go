@@ -26,8 +26,8 @@ type stored struct {
 	Overlap     Overlap `json:"overlap,omitempty"`
 }
 
-// Encode returns the canonical form for a database column: JSON without defaults, in milliseconds, empty for the zero Rule. Equal rules
-// have the same text.
+// Encode returns the canonical form for a database column: JSON without defaults, in milliseconds, empty for the zero
+// Rule. Equal rules have the same text.
 func (r Rule) Encode() string {
 	if r.IsZero() {
 		return ""
@@ -59,8 +59,8 @@ type Schedule struct {
 	Local *LocalTime // of an alarm that rings once, at a local time
 }
 
-// Decode reads a text that Rule.Encode or LocalTime.Encode wrote. An error means that a newer version or another program wrote it, or that the
-// time zone has left the database.
+// Decode reads a text that Rule.Encode or LocalTime.Encode wrote. An error means that a newer version or another
+// program wrote it, or that the time zone has left the database.
 func Decode(text string) (Schedule, error) {
 	if text == "" {
 		return Schedule{}, nil

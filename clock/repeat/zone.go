@@ -33,8 +33,9 @@ func (z zone) spanAt(second int64) span {
 	return s
 }
 
-// endOfOffset returns an end for the span of an instant whose end ZoneBounds does not know. On 31 December of a leap year it returns an end
-// that has passed, because it takes each year for 365 days. The end is the next midnight in UTC, or the first change of the offset before it.
+// endOfOffset returns an end for the span of an instant whose end ZoneBounds does not know. On 31 December of a leap
+// year it returns an end that has passed, because it takes each year for 365 days. The end is the next midnight in UTC,
+// or the first change of the offset before it.
 func (z zone) endOfOffset(second int64) int64 {
 	midnight := floorDiv(second, daySeconds)*daySeconds + daySeconds
 	offsetAt := func(second int64) int {

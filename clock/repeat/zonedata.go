@@ -19,8 +19,8 @@ import (
 
 //go:generate go run gen_zoneinfo.go
 
-// zoneArchive is the file lib/time/zoneinfo.zip of the Go toolchain. time/tzdata has the same data, but time.LoadLocation prefers the
-// data of the operating system, so nodes could differ.
+// zoneArchive is the file lib/time/zoneinfo.zip of the Go toolchain. time/tzdata has the same data, but
+// time.LoadLocation prefers the data of the operating system, so nodes could differ.
 //
 //go:embed zoneinfo.zip
 var zoneArchive []byte
@@ -33,8 +33,8 @@ type ZoneData struct {
 	digests func() map[string]string
 }
 
-// NewZoneData reads an archive with one file for each time zone, such as lib/time/zoneinfo.zip of the Go toolchain. Later versions have
-// greater names: 2025c is before 2026a.
+// NewZoneData reads an archive with one file for each time zone, such as lib/time/zoneinfo.zip of the Go toolchain.
+// Later versions have greater names: 2025c is before 2026a.
 func NewZoneData(version string, archive []byte) (*ZoneData, error) {
 	reader, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -69,14 +69,15 @@ func Data() *ZoneData {
 	return embeddedData()
 }
 
-// ReplaceData makes this process use other time-zone data, until restore is called. Rules and local times that were parsed before keep their
-// data. It is for tests, which cannot wait for a government.
+// ReplaceData makes this process use other time-zone data, until restore is called. Rules and local times that were
+// parsed before keep their data. It is for tests, which cannot wait for a government.
 func ReplaceData(d *ZoneData) (restore func()) {
 	before := replacedData.Swap(d)
 	return func() { replacedData.Store(before) }
 }
 
-// With returns another version of the data: each zone that is a key of rules has the rules of the zone that is its value. It is for tests.
+// With returns another version of the data: each zone that is a key of rules has the rules of the zone that is its
+// value. It is for tests.
 func (d *ZoneData) With(version string, rules map[string]string) *ZoneData {
 	other := &ZoneData{version: version, files: maps.Clone(d.files)}
 	for name, source := range rules {
@@ -92,15 +93,15 @@ func (d *ZoneData) Version() string { return d.version }
 // Names returns the names of all time zones, sorted.
 func (d *ZoneData) Names() []string { return slices.Sorted(maps.Keys(d.files)) }
 
-// The years that a digest covers. Clocks before them have no effect on future alarms. The latest change that the database lists by its date is in
-// the year 2087; after it each zone goes on by a yearly rule.
+// The years that a digest covers. Clocks before them have no effect on future alarms. The latest change that the
+// database lists by its date is in the year 2087; after it each zone goes on by a yearly rule.
 const (
 	firstDigestYear = 2020
 	lastDigestYear  = 2100
 )
 
-// Digests returns a digest of each time zone, by name. Two versions have the same digest of a zone if its local clock shows the same in both,
-// in the years from 2020 to 2100. The caller must not change the map.
+// Digests returns a digest of each time zone, by name. Two versions have the same digest of a zone if its local clock
+// shows the same in both, in the years from 2020 to 2100. The caller must not change the map.
 func (d *ZoneData) Digests() map[string]string { return d.digests() }
 
 func (d *ZoneData) digestAll() map[string]string {

@@ -25,9 +25,9 @@ type entry struct {
 
 func (e *entry) isBegin() bool { return e.ring == clock.RingID{} }
 
-// find returns the session that a client resumes with an id, and the index of the last entry that the client has. Copies of a ring may be in
-// several sessions, so find prefers an ended session to an open stream. Within a session the first entry counts: a copy is better than a
-// lost ring.
+// find returns the session that a client resumes with an id, and the index of the last entry that the client has.
+// Copies of a ring may be in several sessions, so find prefers an ended session to an open stream. Within a session the
+// first entry counts: a copy is better than a lost ring.
 func (a *application) find(lastID string) (s *session, last int) {
 	if lastID == "" || len(lastID) > maxLastID {
 		return nil, -1
@@ -62,8 +62,8 @@ func (a *application) findEntry(matches func(*entry) bool) (s *session, first in
 	return a.entries[first].session, first
 }
 
-// takeMissing returns the rings of the session after its entry last, and earlier rings that are still missing. It marks all of them as missing,
-// and forgets the session's other entries.
+// takeMissing returns the rings of the session after its entry last, and earlier rings that are still missing. It marks
+// all of them as missing, and forgets the session's other entries.
 func (a *application) takeMissing(s *session, last int) []entry {
 	var missing []entry
 	for i := range a.entries {

@@ -32,8 +32,8 @@ func (d *Deadline) Begin() error {
 	return d.end.Err()                                     // after the line above, which may have replaced the deadline of EndWith
 }
 
-// End ends a write. On HTTP/2 it clears the deadline of a write that has succeeded. On HTTP/1.1 the deadline stays for the bytes that net/http
-// writes after the handler.
+// End ends a write. On HTTP/2 it clears the deadline of a write that has succeeded. On HTTP/1.1 the deadline stays for
+// the bytes that net/http writes after the handler.
 func (d *Deadline) End(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

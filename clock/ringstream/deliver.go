@@ -11,8 +11,8 @@ import (
 
 // Writer writes the response to one client. Each of its writes has a deadline.
 type Writer interface {
-	// Write writes and flushes the first of the rings, at least one, and returns their number. With the error ErrTooLate no byte of them was
-	// written; with any other error they are in doubt.
+	// Write writes and flushes the first of the rings, at least one, and returns their number. With the error
+	// ErrTooLate no byte of them was written; with any other error they are in doubt.
 	Write(rings []clock.Ring) (n int, err error)
 	// Beat writes and flushes something without rings. It shows both sides that the connection works.
 	Beat() error
@@ -29,8 +29,8 @@ var (
 	ErrUnwritten = errors.New("the rings were not written to the end")
 )
 
-// Deliver writes the rings of a delivery, and reports the result to Delivery.Done. timeout is the longest wait until the kernel has the bytes that were
-// flushed. Deliver returns an error if nothing more can be written to the client.
+// Deliver writes the rings of a delivery, and reports the result to Delivery.Done. timeout is the longest wait until
+// the kernel has the bytes that were flushed. Deliver returns an error if nothing more can be written to the client.
 func Deliver(client context.Context, w Writer, timeout time.Duration, d *clock.Delivery) error {
 	p := progress{delivery: d, writer: w}
 	reason := ErrUnwritten
@@ -87,7 +87,8 @@ func (p *progress) write() error {
 // ended reports whether the delivery's context has ended.
 func (p *progress) ended() bool { return p.delivery.Context != nil && p.delivery.Context.Err() != nil }
 
-// confirm returns when the kernel has the flushed bytes, or an error if that is not certain by the timeout or the end of the delivery.
+// confirm returns when the kernel has the flushed bytes, or an error if that is not certain by the timeout or the end
+// of the delivery.
 func (p *progress) confirm(client context.Context, timeout time.Duration) error {
 	if p.countKernel() == len(p.flushed) {
 		return nil

@@ -17,7 +17,8 @@ import (
 
 // Bounds of a Journal.
 const (
-	// applicationEntries is the most rings of one application that are remembered. The buffers of a few connections hold fewer.
+	// applicationEntries is the most rings of one application that are remembered. The buffers of a few connections
+	// hold fewer.
 	applicationEntries = 16 << 10
 	// journalEntries is the most rings of all applications that are remembered. They take about 10 MB.
 	journalEntries = 128 << 10
@@ -38,8 +39,8 @@ type Deps struct {
 	Registerer prometheus.Registerer // registry of the journal's metrics
 }
 
-// Journal remembers the rings that were written last to the streams of this process, so that a client that connects again can resume its
-// stream. Methods may be called by several goroutines at once.
+// Journal remembers the rings that were written last to the streams of this process, so that a client that connects
+// again can resume its stream. Methods may be called by several goroutines at once.
 type Journal struct {
 	alarms  Resender
 	metrics *metrics
@@ -72,8 +73,9 @@ type session struct {
 // expired reports whether the session can no longer be resumed.
 func (s *session) expired() bool { return s.stream == nil && time.Since(s.ended) >= resumeTime }
 
-// Open opens the record of a stream. lastID names the last ring that the client has of its former stream, or the position of that stream
-// (Opening.Position). It is empty if the client has had no stream. If the former stream is still open, it ends. The caller must call Close.
+// Open opens the record of a stream. lastID names the last ring that the client has of its former stream, or the
+// position of that stream (Opening.Position). It is empty if the client has had no stream. If the former stream is
+// still open, it ends. The caller must call Close.
 func (j *Journal) Open(name, lastID string) *Record {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,7 +109,8 @@ func (j *Journal) Open(name, lastID string) *Record {
 	return r
 }
 
-// note notes rings of a stream before they are written. It returns false if the client has resumed the stream with another one.
+// note notes rings of a stream before they are written. It returns false if the client has resumed the stream with
+// another one.
 func (j *Journal) note(r *Record, rings []clock.Ring) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -279,7 +279,8 @@ func TestFormerStreamBeginsNoRing(t *testing.T) {
 	})
 }
 
-// A ring may be in two sessions: the first copy was lost with its stream, the second went to another client, whose stream is open.
+// A ring may be in two sessions: the first copy was lost with its stream, the second went to another client, whose
+// stream is open.
 func TestEndedSessionIsPreferredToAnOpenOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, j *ringstream.Journal, r *resender) {
 		other, lost := open(t, j, ""), open(t, j, "")

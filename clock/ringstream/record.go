@@ -54,7 +54,8 @@ const (
 	resendLimit = 2 * time.Minute // longest time in which one stream tries
 )
 
-// resend sends the missing rings again, until ctx ends. The journal keeps the other rings for the next stream of the client.
+// resend sends the missing rings again, until ctx ends. The journal keeps the other rings for the next stream of the
+// client.
 func (r *Record) resend(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, resendLimit)
 	defer cancel()

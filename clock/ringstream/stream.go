@@ -29,8 +29,8 @@ type Stream struct {
 	Stopping     <-chan struct{} // closed when the server stops
 }
 
-// Run writes rings and beats. It returns nil when the client leaves or resumes the stream with another one, or when the server stops. It returns
-// the error when a write fails.
+// Run writes rings and beats. It returns nil when the client leaves or resumes the stream with another one, or when the
+// server stops. It returns the error when a write fails.
 func (s *Stream) Run(client context.Context) error {
 	resending, cancel := context.WithCancel(client)
 	var resend sync.WaitGroup
@@ -57,7 +57,8 @@ func (s *Stream) Run(client context.Context) error {
 	return err
 }
 
-// deliver notes the rings of a delivery in the journal, and writes them. The write ends when the client resumes the stream with another one.
+// deliver notes the rings of a delivery in the journal, and writes them. The write ends when the client resumes the
+// stream with another one.
 func (s *Stream) deliver(client context.Context, d *clock.Delivery) error {
 	if !s.Record.journal.note(s.Record, d.Rings) {
 		d.Done(0, 0, ErrResumed)

@@ -14,7 +14,8 @@ import (
 // maxAMQPName is the longest name of an exchange, and the longest routing key, in bytes.
 const maxAMQPName = 255
 
-// AMQP says to which exchange of RabbitMQ the rings of one application go, and with which routing key. It does not change.
+// AMQP says to which exchange of RabbitMQ the rings of one application go, and with which routing key. It does not
+// change.
 type AMQP struct {
 	Exchange   string // "": the exchange of the process. Any other one must be in its allow-list
 	RoutingKey string // "": the application's name
@@ -33,7 +34,8 @@ func (a *AMQP) Validate() error {
 	return nil
 }
 
-// Destination returns the exchange and the routing key of the application's rings. byDefault is the exchange of the process. a may be nil.
+// Destination returns the exchange and the routing key of the application's rings. byDefault is the exchange of the
+// process. a may be nil.
 func (a *AMQP) Destination(application, byDefault string) (exchange, routingKey string) {
 	if a == nil {
 		return byDefault, application

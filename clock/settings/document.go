@@ -131,8 +131,8 @@ func parseRetry(raw []byte) (clock.RetryPolicy, error) {
 	})
 }
 
-// eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known (nil: all are), and names that
-// come twice. parent is the prefix of the names in errors.
+// eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known (nil:
+// all are), and names that come twice. parent is the prefix of the names in errors.
 func eachMember(parent string, object []byte, known []string, decode func(name string, raw []byte) error) error {
 	whole := invalid(clock.CodeInvalidValue, strings.TrimSuffix(parent, "."), "it must be a JSON object")
 	if !utf8.Valid(object) {
@@ -208,8 +208,8 @@ func parseIntField(raw []byte, field string, into *int) error {
 	return nil
 }
 
-// Encode returns the settings as a document, without the fields that decide nothing. Parse returns the same settings for it. The document
-// has the secrets of the endpoint: show people the document of Redacted.
+// Encode returns the settings as a document, without the fields that decide nothing. Parse returns the same settings
+// for it. The document has the secrets of the endpoint: show people the document of Redacted.
 func (s *Settings) Encode() string {
 	var document struct {
 		Target       string         `json:"target,omitempty"`

@@ -37,8 +37,8 @@ func (g *GRPC) equals(other *GRPC) bool {
 		g.Concurrency == other.Concurrency
 }
 
-// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil. It does not look up the host: the guard checks the address of each
-// connection.
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil. It does not look up the host:
+// the guard checks the address of each connection.
 func (g *GRPC) Validate() error {
 	if _, err := g.ParsedURL(); err != nil {
 		return err

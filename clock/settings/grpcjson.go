@@ -9,7 +9,8 @@ import (
 // grpcFields are the fields of a method in a settings document.
 var grpcFields = []string{"url", "method", "metadata", "timeout", "concurrency"}
 
-// parseGRPC reads the method of a settings document. Fields that are left out have the values of NewGRPC. The field of an error begins with grpc.
+// parseGRPC reads the method of a settings document. Fields that are left out have the values of NewGRPC. The field of
+// an error begins with grpc.
 func parseGRPC(raw []byte) (*GRPC, error) {
 	g := NewGRPC("", "")
 	err := eachMember("", raw, grpcFields, func(name string, raw []byte) (err error) {

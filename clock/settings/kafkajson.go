@@ -5,8 +5,8 @@ import "fmt"
 // kafkaFields are the fields of the topic in a settings document.
 var kafkaFields = []string{"topic", "key", "headers"}
 
-// parseKafka reads the topic of a settings document. Fields that are left out have the values of NewKafka. The field of an error begins with
-// kafka.
+// parseKafka reads the topic of a settings document. Fields that are left out have the values of NewKafka. The field of
+// an error begins with kafka.
 func parseKafka(raw []byte) (*Kafka, error) {
 	k := NewKafka("")
 	err := eachMember("", raw, kafkaFields, func(name string, raw []byte) error {

@@ -6,7 +6,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Settings are what a person decides for one application. The zero value decides nothing: the application has the defaults.
+// Settings are what a person decides for one application. The zero value decides nothing: the application has the
+// defaults.
 type Settings struct {
 	clock.Defaults
 

@@ -52,8 +52,8 @@ func (s *Snapshot) All() []*Current {
 	return all
 }
 
-// Watch keeps the settings of all applications in memory. Its clock.ChangePoll reads them. While the database is away, the
-// last known settings apply.
+// Watch keeps the settings of all applications in memory. Its clock.ChangePoll reads them. While the database is away,
+// the last known settings apply.
 type Watch struct {
 	*clock.ChangePoll
 
@@ -75,14 +75,14 @@ func NewWatch(source Source, log *slog.Logger) *Watch {
 	return w
 }
 
-// OnChange sets the function that is called after each change, with the applications whose settings have changed. It must not block. Call
-// OnChange before Load.
+// OnChange sets the function that is called after each change, with the applications whose settings have changed. It
+// must not block. Call OnChange before Load.
 func (w *Watch) OnChange(notify func(before, after *Snapshot, changed []string)) {
 	w.notify = notify
 }
 
-// OnRead sets the function that is called after each read of all settings, after the function of OnChange. The settings that apply have at least
-// this number of changes. It must not block. Call OnRead before Load.
+// OnRead sets the function that is called after each read of all settings, after the function of OnChange. The settings
+// that apply have at least this number of changes. It must not block. Call OnRead before Load.
 func (w *Watch) OnRead(note func(changes int64)) { w.noteTo = note }
 
 // Paused returns the names of the paused applications, sorted. Safe for concurrent use.
@@ -114,8 +114,8 @@ func (w *Watch) Defaults(application string) *clock.Defaults {
 	return nil
 }
 
-// Webhook returns the endpoint of an application, and false if it has none. The pointer stays the same until the endpoint changes. Safe for
-// concurrent use.
+// Webhook returns the endpoint of an application, and false if it has none. The pointer stays the same until the
+// endpoint changes. Safe for concurrent use.
 func (w *Watch) Webhook(application string) (*Webhook, bool) {
 	if s := w.Settings(application); s != nil && s.Webhook != nil {
 		return s.Webhook, true
@@ -123,7 +123,8 @@ func (w *Watch) Webhook(application string) (*Webhook, bool) {
 	return nil, false
 }
 
-// GRPC returns the method of an application, and false if it has none. The pointer stays the same until the method changes. Safe for concurrent use.
+// GRPC returns the method of an application, and false if it has none. The pointer stays the same until the method
+// changes. Safe for concurrent use.
 func (w *Watch) GRPC(application string) (*GRPC, bool) {
 	if s := w.Settings(application); s != nil && s.GRPC != nil {
 		return s.GRPC, true
@@ -158,7 +159,8 @@ func (w *Watch) readAll(ctx context.Context, changes int64) error {
 	return nil
 }
 
-// replace makes a new snapshot of the stored settings. It reports the applications whose settings differ from the snapshot before.
+// replace makes a new snapshot of the stored settings. It reports the applications whose settings differ from the
+// snapshot before.
 func (w *Watch) replace(stored []Version) {
 	before := w.Snapshot()
 	after := &Snapshot{applications: make(map[string]*Current, len(stored))}

@@ -51,8 +51,8 @@ func (w *Webhook) equals(other *Webhook) bool {
 		w.Timeout == other.Timeout && w.Concurrency == other.Concurrency && slices.Equal(w.Secrets, other.Secrets)
 }
 
-// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil. It does not look up the host: the guard checks the
-// address of each connection.
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil. It does not look up the host:
+// the guard checks the address of each connection.
 func (w *Webhook) Validate() error {
 	if _, err := w.ParsedURL(); err != nil {
 		return err
@@ -75,7 +75,8 @@ func (w *Webhook) Validate() error {
 	return err
 }
 
-// webhookMethods are the webhookMethods with a body. The HTTP client repeats none of them by itself once a byte was written.
+// webhookMethods are the webhookMethods with a body. The HTTP client repeats none of them by itself once a byte was
+// written.
 var webhookMethods = []string{"POST", "PUT", "PATCH"}
 
 // ParsedURL returns the URL of a valid endpoint.
@@ -103,8 +104,8 @@ func (w *Webhook) Keys() ([][]byte, error) {
 	return keys, nil
 }
 
-// Redacted returns a copy for people: without the secrets, without the values of headers, and without the query of the URL, because each may
-// hold a password. The copy is not valid.
+// Redacted returns a copy for people: without the secrets, without the values of headers, and without the query of the
+// URL, because each may hold a password. The copy is not valid.
 func (w *Webhook) Redacted() *Webhook {
 	const hidden = "..."
 	shown := *w

@@ -10,8 +10,8 @@ import (
 // webhookFields are the fields of an endpoint in a settings document.
 var webhookFields = []string{"url", "method", "headers", "body", "timeout", "concurrency", "secrets"}
 
-// parseWebhook reads the endpoint of a settings document. Fields that are left out have the values of NewWebhook. The field of an error begins with
-// webhook.
+// parseWebhook reads the endpoint of a settings document. Fields that are left out have the values of NewWebhook. The
+// field of an error begins with webhook.
 func parseWebhook(raw []byte) (*Webhook, error) {
 	w := NewWebhook("")
 	err := eachMember("", raw, webhookFields, w.decode)

@@ -15,8 +15,8 @@ const (
 	maxWebhookSecretBytes = 64
 )
 
-// WebhookSecret is a signing secret as Standard Webhooks writes it (https://www.standardwebhooks.com): whsec_, then 24 to 64 random bytes in
-// base64. Logs and formatted text show only the prefix.
+// WebhookSecret is a signing secret as Standard Webhooks writes it (https://www.standardwebhooks.com): whsec_, then 24
+// to 64 random bytes in base64. Logs and formatted text show only the prefix.
 type WebhookSecret string
 
 var _ slog.LogValuer = WebhookSecret("")

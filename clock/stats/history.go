@@ -67,7 +67,8 @@ func busiest(applications map[string]*Figures) []string {
 	return names
 }
 
-// series are the steps of one range, by step number modulo the range's steps. next is the number of the step after the latest one.
+// series are the steps of one range, by step number modulo the range's steps. next is the number of the step after the
+// latest one.
 type series struct {
 	Range
 
@@ -77,8 +78,8 @@ type series struct {
 
 func newSeries(r Range) *series { return &series{Range: r, steps: make([]Step, r.Steps)} }
 
-// at returns a step to add to, empty if nothing was added to it before. Steps between the latest one and this one become empty. It returns nil for
-// a step that is too old.
+// at returns a step to add to, empty if nothing was added to it before. Steps between the latest one and this one
+// become empty. It returns nil for a step that is too old.
 func (s *series) at(step int64) *Step {
 	if step < s.next-int64(s.Steps) {
 		return nil
@@ -90,7 +91,8 @@ func (s *series) at(step int64) *Step {
 	return &s.steps[step%int64(s.Steps)]
 }
 
-// last returns copies of the steps up to, and without, the step end, the oldest first. Steps that were never reached are empty.
+// last returns copies of the steps up to, and without, the step end, the oldest first. Steps that were never reached
+// are empty.
 func (s *series) last(end int64) []Step {
 	steps := make([]Step, s.Steps)
 	for i := range steps {

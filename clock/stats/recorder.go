@@ -16,7 +16,8 @@ type Time interface {
 	Now() (clock.Instant, error)
 }
 
-// Recorder counts what a node does, and keeps the steps of the last hour and day. All methods are safe for concurrent use.
+// Recorder counts what a node does, and keeps the steps of the last hour and day. All methods are safe for concurrent
+// use.
 type Recorder struct {
 	time Time
 
@@ -115,7 +116,8 @@ func (r *Recorder) Op(op clock.Op, verdict clock.Verdict) {
 	})
 }
 
-// Rung counts the outcomes of rings; now is the database's time at which they were known. It ignores rings that were not sent and awaited rings.
+// Rung counts the outcomes of rings; now is the database's time at which they were known. It ignores rings that were
+// not sent and awaited rings.
 func (r *Recorder) Rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,8 +137,8 @@ func (r *Recorder) Rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.
 	}
 }
 
-// Last returns the ended steps of a range, the oldest first, and the begin of the first one. It returns no steps while the database's clock was
-// never known.
+// Last returns the ended steps of a range, the oldest first, and the begin of the first one. It returns no steps while
+// the database's clock was never known.
 func (r *Recorder) Last(of Range) (steps []Step, start clock.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The buckets of a Sketch. Bucket 0 has latenesses below 1 ms. Bucket i has those from growth^(i-1) ms up to growth^i ms, exclusive. The last one
-// has all greater ones, from about two days on.
+// The buckets of a Sketch. Bucket 0 has latenesses below 1 ms. Bucket i has those from growth^(i-1) ms up to growth^i
+// ms, exclusive. The last one has all greater ones, from about two days on.
 const (
 	buckets = 200
 	growth  = 1.1

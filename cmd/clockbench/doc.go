@@ -1,8 +1,8 @@
-// Command clockbench measures a clockd on a database and a broker. Beside each figure it measures the most that the database and the broker
-// can do. Package bench has the stages and says how it measures.
+// Command clockbench measures a clockd on a database and a broker. Beside each figure it measures the most that the
+// database and the broker can do. Package bench has the stages and says how it measures.
 //
-// This package has the command line only. The hidden first argument "http" starts the server that package bench compares single requests
-// with. The hidden first argument "load" starts the load of the stage overload.
+// This package has the command line only. The hidden first argument "http" starts the server that package bench
+// compares single requests with. The hidden first argument "load" starts the load of the stage overload.
 //
 // # Invariants
 //

@@ -30,9 +30,9 @@ func main() {
 // command is a command line and its work.
 type command interface{ Run() error }
 
-// run parses the arguments, runs the command and returns the exit code. The first argument "http" starts the server that the bench
-// compares single requests with. The first argument "load" starts the load of the stage overload. People have no use for these two, so the
-// help does not show them.
+// run parses the arguments, runs the command and returns the exit code. The first argument "http" starts the server
+// that the bench compares single requests with. The first argument "load" starts the load of the stage overload. People
+// have no use for these two, so the help does not show them.
 func run(args []string) int {
 	var c command = &benchCommand{}
 	if len(args) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// abilities tells which abilities this process lacks now. Only parts that all applications share count: the loaders' reads and the
-// routes to their targets.
+// abilities tells which abilities this process lacks now. Only parts that all applications share count: the loaders'
+// reads and the routes to their targets.
 type abilities struct {
 	reads    *preload.Reads
 	settings *settings.Watch

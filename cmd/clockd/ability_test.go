@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// gate is a TCP proxy between one process and a server. Closing it cuts all connections. A closed gate accepts no new ones.
+// gate is a TCP proxy between one process and a server. Closing it cuts all connections. A closed gate accepts no new
+// ones.
 type gate struct {
 	listener net.Listener
 	ends     sync.WaitGroup
@@ -190,8 +191,8 @@ func awaitRung(t *testing.T, got *receiver, count int) {
 	})
 }
 
-// One of two nodes is cut from RabbitMQ. Until it is connected again, all alarms ring through the other node, and readiness names
-// the cut node. Afterwards both nodes own the same number of shards again.
+// One of two nodes is cut from RabbitMQ. Until it is connected again, all alarms ring through the other node, and
+// readiness names the cut node. Afterwards both nodes own the same number of shards again.
 func TestNodeCutFromTheBrokerGivesItsShardsAway(t *testing.T) {
 	t.Parallel()
 	forCluster(t, "mariadb", func(t *testing.T, databaseURL string, b *testBroker) {
@@ -223,7 +224,8 @@ func TestNodeCutFromTheBrokerGivesItsShardsAway(t *testing.T) {
 	})
 }
 
-// Both nodes are cut from RabbitMQ. No shard gets another owner, during the cut and after it. After the cut all alarms ring.
+// Both nodes are cut from RabbitMQ. No shard gets another owner, during the cut and after it. After the cut all alarms
+// ring.
 func TestNodesCutFromTheBrokerKeepTheirShards(t *testing.T) {
 	t.Parallel()
 	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) {

@@ -12,8 +12,8 @@ var _ rabbit.Answerer = answerer{}
 // answerer applies the answers that arrive over RabbitMQ.
 type answerer struct{ service *clock.Service }
 
-// Answer submits the answers in order, and calls done for each answer once its outcome is known. An answer to an alarm whose row is
-// locked does not delay the others.
+// Answer submits the answers in order, and calls done for each answer once its outcome is known. An answer to an alarm
+// whose row is locked does not delay the others.
 func (a answerer) Answer(ctx context.Context, answers []clock.Answer, done func(i int, err error)) {
 	for i := range answers {
 		answers[i].Brief = true

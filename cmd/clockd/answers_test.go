@@ -35,8 +35,8 @@ func lockRows(t *testing.T, databaseURL, query string) (unlock func()) {
 	}
 }
 
-// An answer over AMQP to an alarm whose row is locked delays no other answer. The others are settled before clockd gives that answer
-// back to its queue for the first time.
+// An answer over AMQP to an alarm whose row is locked delays no other answer. The others are settled before clockd
+// gives that answer back to its queue for the first time.
 func TestAnswerOnLockedRowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	for _, e := range sharedEngines() {

@@ -23,8 +23,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// applicationCommand reads and changes the settings of applications. It works on the database, not over HTTP: who only reaches a node's port
-// must not send an application's rings elsewhere.
+// applicationCommand reads and changes the settings of applications. It works on the database, not over HTTP: who only
+// reaches a node's port must not send an application's rings elsewhere.
 type applicationCommand struct {
 	List    applicationListCommand    `cmd:"" help:"List the applications that have settings."`
 	Show    applicationShowCommand    `cmd:"" aliases:"get" help:"Show the settings of an application."`
@@ -56,7 +56,8 @@ type settingsArgs struct {
 // settingsTimeout bounds a command.
 const settingsTimeout = 30 * time.Second
 
-// withStore opens the database, names it on standard error, and calls do. It neither makes a database nor changes the schema.
+// withStore opens the database, names it on standard error, and calls do. It neither makes a database nor changes the
+// schema.
 func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) error) error {
 	st, err := newStore(f.databaseFlags, spareRingConns, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
@@ -219,7 +220,8 @@ type applicationSetCommand struct {
 	made settings.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
 }
 
-// Run changes the settings and shows them. A signing secret that was made is shown once; with --json it goes to standard error.
+// Run changes the settings and shows them. A signing secret that was made is shown once; with --json it goes to
+// standard error.
 func (s *applicationSetCommand) Run() error {
 	err := s.change(&s.changeFlags, s.next)
 	if err == nil {
@@ -243,8 +245,8 @@ func (r *applicationResetCommand) Run() error {
 	return r.change(&r.changeFlags, func(settings.Version) (string, error) { return "{}", nil })
 }
 
-// change writes the document that next makes of the current settings, and shows the result. Without a condition of its own it makes sure that
-// the settings have not changed meanwhile.
+// change writes the document that next makes of the current settings, and shows the result. Without a condition of its
+// own it makes sure that the settings have not changed meanwhile.
 func (s *settingsArgs) change(flags *changeFlags, next func(before settings.Version) (string, error)) error {
 	by := flags.by()
 	if len(by) > settings.MaxChangedBy {

@@ -68,8 +68,8 @@ func exportOf(t *testing.T, databaseURL string) []string {
 	return lines[1:] // the first has the time and the engine
 }
 
-// The alarms of a used database go from MariaDB to PostgreSQL, to SQLite and back. Each database exports the same lines, and clockd goes on with
-// the last one.
+// The alarms of a used database go from MariaDB to PostgreSQL, to SQLite and back. Each database exports the same
+// lines, and clockd goes on with the last one.
 func TestExportMovesAlarmsThroughAllEngines(t *testing.T) {
 	t.Parallel()
 	first := mariadb(t)
@@ -203,7 +203,8 @@ func TestArchivesTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// archiveMemory imports that many alarms into a SQLite file and exports them. It returns the most memory that was in use.
+// archiveMemory imports that many alarms into a SQLite file and exports them. It returns the most memory that was in
+// use.
 func archiveMemory(t *testing.T, count int) (most uint64) {
 	t.Helper()
 	st, err := newStore(databaseFlags{DatabaseURL: sqliteFile(t)}, spareRingConns, slog.New(slog.DiscardHandler), nil)

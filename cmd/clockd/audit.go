@@ -46,7 +46,8 @@ func (a *auditCommand) Run() error {
 	return table.Flush()
 }
 
-// read reads pages until it has the limit. A token for some applications gets pages without an act, because the others are left out.
+// read reads pages until it has the limit. A token for some applications gets pages without an act, because the others
+// are left out.
 func (a *auditCommand) read(server *client.Client) (acts []*client.Act, err error) {
 	for q := (client.ActFilter{Application: a.Application}); ; {
 		q.Limit = min(a.Limit-len(acts), mostActs)

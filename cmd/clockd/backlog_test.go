@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// The backlog of one application without a target must not delay other applications. These tests compare the number of rows that were
-// read before the other applications rang. A duration would depend on the machine.
+// The backlog of one application without a target must not delay other applications. These tests compare the number of
+// rows that were read before the other applications rang. A duration would depend on the machine.
 
 const (
 	// smallBacklog is the size of a backlog for tests of every change. Soak tests have a larger one.
@@ -24,8 +24,8 @@ const (
 	silent = "silent"
 )
 
-// overdue inserts alarms of an application into the database without clockd. The first alarm is due at begin, each next alarm a step
-// later.
+// overdue inserts alarms of an application into the database without clockd. The first alarm is due at begin, each next
+// alarm a step later.
 func overdue(t *testing.T, db *sql.DB, databaseURL, application string, count int, begin time.Time, step time.Duration) {
 	t.Helper()
 	payload := "'\\x'::bytea"
@@ -45,7 +45,8 @@ func overdue(t *testing.T, db *sql.DB, databaseURL, application string, count in
 	}
 }
 
-// leaveBacklog starts and stops clockd on the database. Then it inserts a backlog of the silent application, due in the last hour.
+// leaveBacklog starts and stops clockd on the database. Then it inserts a backlog of the silent application, due in the
+// last hour.
 func leaveBacklog(t *testing.T, databaseURL string, b *testBroker, count int) *sql.DB {
 	t.Helper()
 	if err := startOn(t, databaseURL, b).terminate(); err != nil {
@@ -56,8 +57,8 @@ func leaveBacklog(t *testing.T, databaseURL string, b *testBroker, count int) *s
 	return db
 }
 
-// Alarms are set for the past on one node, and the other node rings them by its sweep, although there is a backlog. On MariaDB no
-// wake-ups pass between nodes with streams.
+// Alarms are set for the past on one node, and the other node rings them by its sweep, although there is a backlog. On
+// MariaDB no wake-ups pass between nodes with streams.
 func TestSweepFindsAlarmsWithoutWakeUpBesideABacklog(t *testing.T) {
 	t.Parallel()
 	databaseURL := mariadb(t)
@@ -89,8 +90,8 @@ func TestSweepFindsAlarmsWithoutWakeUpBesideABacklog(t *testing.T) {
 	ringMissed("flood", 50)
 }
 
-// restartBesideBacklog restarts clockd while the silent application has a backlog. Another application has alarms that became due
-// before the restart or become due after it. They must ring before the backlog has been read.
+// restartBesideBacklog restarts clockd while the silent application has a backlog. Another application has alarms that
+// became due before the restart or become due after it. They must ring before the backlog has been read.
 func restartBesideBacklog(t *testing.T, databaseURL string, b *testBroker, backlog int) {
 	t.Helper()
 	db := leaveBacklog(t, databaseURL, b, backlog)

@@ -25,10 +25,12 @@ func newBlockers(loop *ring.Loop, keeper *lease.Keeper, watch *settings.Watch, t
 	return &blockers{loop: loop, keeper: keeper, settings: watch, targets: targets, timebase: tb}
 }
 
-// ownedLate is how late an alarm of another node is at least before its reads name that node. Until then it may just ring.
+// ownedLate is how late an alarm of another node is at least before its reads name that node. Until then it may just
+// ring.
 const ownedLate = time.Second
 
-// ofAlarm returns the reasons why an alarm does not ring although it is due, or has failed tries; none for other alarms.
+// ofAlarm returns the reasons why an alarm does not ring although it is due, or has failed tries; none for other
+// alarms.
 func (b *blockers) ofAlarm(a *clock.Alarm) []clock.Blocker {
 	now, err := b.timebase.Now()
 	if err != nil || a.State != clock.Scheduled || a.NextTryTime > now && a.RetryTimes == 0 {

@@ -25,7 +25,8 @@ func blockersOf(t *testing.T, c *client.Client, application, id string) (all []s
 	return all
 }
 
-// TestReadsTellWhyDueAlarmsWait sets due alarms whose rings have no receiver, and reads why they wait: one by one, in lists, and from the command line.
+// TestReadsTellWhyDueAlarmsWait sets due alarms whose rings have no receiver, and reads why they wait: one by one, in
+// lists, and from the command line.
 func TestReadsTellWhyDueAlarmsWait(t *testing.T) {
 	t.Parallel()
 	b := dialBroker(t, amqpURL())
@@ -84,7 +85,8 @@ func TestReadsTellWhyDueAlarmsWait(t *testing.T) {
 	})
 }
 
-// TestNodesNameTheNodeThatRings reads alarms at two nodes. Each node knows the reasons of its own shards. A subscriber at one node counts for both.
+// TestNodesNameTheNodeThatRings reads alarms at two nodes. Each node knows the reasons of its own shards. A subscriber
+// at one node counts for both.
 func TestNodesNameTheNodeThatRings(t *testing.T) {
 	t.Parallel()
 	databaseURL := mariadb(t)

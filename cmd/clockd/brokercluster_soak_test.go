@@ -20,8 +20,8 @@ import (
 // brokerServices are the services of deploy/services that are the hosts of one RabbitMQ cluster.
 var brokerServices = []string{"rabbitmq", "rabbitmq2", "rabbitmq3"}
 
-// Each host of a broker cluster is killed and started again in turn. Rings go on while a host is down. At the end every accepted alarm has
-// rung, and no cancelled alarm has rung.
+// Each host of a broker cluster is killed and started again in turn. Rings go on while a host is down. At the end every
+// accepted alarm has rung, and no cancelled alarm has rung.
 func TestSoakNoAlarmIsLostWhileBrokerHostsDieInTurn(t *testing.T) {
 	s := startPrivateServers(t, brokerServices...)
 	url := s.env["CLOCKD_TEST_AMQP_CLUSTER_URL"]
@@ -66,8 +66,8 @@ func (s *services) onlineMembers(queue string) int {
 	return 0
 }
 
-// clusterConsumer takes an application's rings from a quorum queue with a member on each host. When its host dies, it connects to a living
-// host.
+// clusterConsumer takes an application's rings from a quorum queue with a member on each host. When its host dies, it
+// connects to a living host.
 type clusterConsumer struct {
 	url, exchange, application string
 	ready                      chan struct{} // closed once the first consumer is set up
@@ -212,7 +212,8 @@ func (l *clusterLoad) cancelSome(round int) {
 	}
 }
 
-// post sends a batch to the round's node. A batch without a response accepts nothing: its items may have taken effect or not.
+// post sends a batch to the round's node. A batch without a response accepts nothing: its items may have taken effect
+// or not.
 func (l *clusterLoad) post(round int, verb string, items any) []answerResult {
 	p := l.nodes[max(round, 0)%len(l.nodes)]
 	a, err := p.do(http.MethodPost, "/v1/applications/shop/alarms", map[string]any{verb: items})

@@ -40,8 +40,8 @@ func pageText(t *testing.T, url string) string {
 	return string(out)
 }
 
-// evilPage tries everything that a page may do without its reader's knowledge. Then it sends a request to its own server. CLOCKD
-// stands for clockd's address.
+// evilPage tries everything that a page may do without its reader's knowledge. Then it sends a request to its own
+// server. CLOCKD stands for clockd's address.
 const evilPage = `<!DOCTYPE html>
 <iframe name="sink"></iframe>
 <form id="form" target="sink" method="post" enctype="text/plain" action="http://CLOCKD/v1/applications/shop/alarms">

@@ -17,8 +17,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// buildClockd builds the program as `make build` does, so that both share what is built, but without the symbol tables: linking takes half of the
-// time.
+// buildClockd builds the program as `make build` does, so that both share what is built, but without the symbol tables:
+// linking takes half of the time.
 func buildClockd(program, linkerFlags string, flags ...string) error {
 	args := slices.Concat([]string{"build", "-trimpath", "-ldflags=-s -w " + linkerFlags}, flags, []string{"-o", program, "."})
 	cmd := exec.Command("go", args...)
@@ -29,7 +29,8 @@ func buildClockd(program, linkerFlags string, flags ...string) error {
 	return nil
 }
 
-// buildOverlaid is buildClockd with other files in place of some. The keys are paths in the repository, and need not exist.
+// buildOverlaid is buildClockd with other files in place of some. The keys are paths in the repository, and need not
+// exist.
 func buildOverlaid(program string, files map[string]string) error {
 	replace := map[string]string{}
 	for name, other := range files {
@@ -59,9 +60,9 @@ func builtAt(t *testing.T, level int) string {
 	return program
 }
 
-// Two builds work side by side on one database while it allows both. When the database demands the newer build, the older build
-// reports that, drains by itself and exits with a failure. The newer build rings all alarms. No alarm is lost,
-// and none rings twice without a reason.
+// Two builds work side by side on one database while it allows both. When the database demands the newer build, the
+// older build reports that, drains by itself and exits with a failure. The newer build rings all alarms. No alarm is
+// lost, and none rings twice without a reason.
 func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 	t.Parallel()
 	older, newer := release(), builtAt(t, int(store.BuildLevel())+1)
@@ -133,8 +134,8 @@ func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 	})
 }
 
-// watchUnready reads the readiness of a process until it exits. The returned function waits for that, and returns the detail of the
-// build's check in the last response with 503.
+// watchUnready reads the readiness of a process until it exits. The returned function waits for that, and returns the
+// detail of the build's check in the last response with 503.
 func watchUnready(p *process) func() string {
 	var said atomic.Pointer[string]
 	done := make(chan struct{})

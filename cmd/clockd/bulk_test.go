@@ -118,7 +118,8 @@ func dueAlarms(t *testing.T, db *sql.DB, application string) map[string]dueAlarm
 	return alarms
 }
 
-// TestBulkJobGoesOnAfterTheDeathOfItsNode kills the node that works on a job. Another node takes the job over, and no alarm is shifted twice.
+// TestBulkJobGoesOnAfterTheDeathOfItsNode kills the node that works on a job. Another node takes the job over, and no
+// alarm is shifted twice.
 func TestBulkJobGoesOnAfterTheDeathOfItsNode(t *testing.T) {
 	t.Parallel()
 	const number, most = 30_000, 5

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// With the build tag citus, every flow runs on Citus instead of the other databases. CLOCKD_TEST_CITUS_URL is the URL of a coordinator on
-// which the tests may create databases.
+// With the build tag citus, every flow runs on Citus instead of the other databases. CLOCKD_TEST_CITUS_URL is the URL
+// of a coordinator on which the tests may create databases.
 func init() { engines, allFlows = []databaseEngine{{"citus", citus}}, true }
 
 // citus creates an empty database on the coordinator and its workers, and returns its URL.

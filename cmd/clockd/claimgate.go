@@ -7,9 +7,9 @@ import (
 	"github.com/clockd/clockd/clock/settings"
 )
 
-// claimGate says whether this process may start claims. It may if it has read the settings after its node's row was first written, and at most
-// settings.HoldAfter ago. So a node that nobody waited for does not ring a paused application: it was not in the list of nodes yet, or it was
-// stopped, and its leases have ended.
+// claimGate says whether this process may start claims. It may if it has read the settings after its node's row was
+// first written, and at most settings.HoldAfter ago. So a node that nobody waited for does not ring a paused
+// application: it was not in the list of nodes yet, or it was stopped, and its leases have ended.
 type claimGate struct {
 	settings *settings.Watch
 	joinedAt atomic.Pointer[time.Time] // time after the first write of the node's row; nil: not written yet

@@ -111,7 +111,8 @@ func TestNodesShareTheShards(t *testing.T) {
 	})
 }
 
-// Two processes with the same name each own half of the shards. GET /v1/nodes and readiness show that the name is shared.
+// Two processes with the same name each own half of the shards. GET /v1/nodes and readiness show that the name is
+// shared.
 func TestTwoNodesOfOneNameShareTheShardsAndAreReported(t *testing.T) {
 	t.Parallel()
 	databaseURL, b := postgres(t), dialBroker(t, amqpURL())
@@ -151,8 +152,8 @@ func steady(nodes ...*process) {
 	}
 }
 
-// awaitRungOnTime waits until count alarms have rung. All copies of a ring must have one message id, and no alarm may ring early. It
-// logs the greatest lateness, and returns the alarms that rang more than once.
+// awaitRungOnTime waits until count alarms have rung. All copies of a ring must have one message id, and no alarm may
+// ring early. It logs the greatest lateness, and returns the alarms that rang more than once.
 func awaitRungOnTime(t *testing.T, got *receiver, count int) (copied []string) {
 	t.Helper()
 	eventually(t, "everything rings", func() bool { d, _ := got.byID(); return len(d) >= count })
@@ -182,8 +183,8 @@ func awaitRungOnTime(t *testing.T, got *receiver, count int) (copied []string) {
 	return copied
 }
 
-// requireInDoubt checks that a try of each alarm was in doubt. If no node was killed, only a late confirm may cause a copy. Confirms
-// are late on a busy machine.
+// requireInDoubt checks that a try of each alarm was in doubt. If no node was killed, only a late confirm may cause a
+// copy. Confirms are late on a busy machine.
 func (p *process) requireInDoubt(ids []string) {
 	p.t.Helper()
 	for _, id := range ids {
@@ -197,9 +198,9 @@ func (p *process) requireInDoubt(ids []string) {
 // unsettled matches the log line of a claim whose outcomes were not written. The group is the number of its alarms.
 var unsettled = regexp.MustCompile(`count=(\d+) claimed=true`)
 
-// requireOnce checks that each alarm of the application rang once. On a busy machine a confirm, or the commit of an outcome, may come too late, and the ring is
-// repeated. Each late confirm has left an attempt. Other copies may be at most as many as the alarms of the claims that p and the other
-// processes could not settle.
+// requireOnce checks that each alarm of the application rang once. On a busy machine a confirm, or the commit of an
+// outcome, may come too late, and the ring is repeated. Each late confirm has left an attempt. Other copies may be at
+// most as many as the alarms of the claims that p and the other processes could not settle.
 func (p *process) requireOnce(application string, copies map[string]int, others ...*process) {
 	p.t.Helper()
 	allowed := 0
@@ -280,8 +281,9 @@ func TestLeavingNodeHandsOver(t *testing.T) {
 	})
 }
 
-// A node is suspended until its leases have expired, and then continues. No alarm is lost or rings twice, and the node gets its share
-// of the shards again. The row locks of its claims end within 10 s, so that other nodes ring those alarms.
+// A node is suspended until its leases have expired, and then continues. No alarm is lost or rings twice, and the node
+// gets its share of the shards again. The row locks of its claims end within 10 s, so that other nodes ring those
+// alarms.
 func TestStoppedNodeComesBack(t *testing.T) {
 	t.Parallel()
 	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) {
@@ -305,8 +307,8 @@ func TestStoppedNodeComesBack(t *testing.T) {
 	})
 }
 
-// An alarm is set on one node shortly before it is due, and the owner of its shard rings it. The owner gets a wake-up, over RabbitMQ
-// or, with streams, over PostgreSQL, so it does not need the sweep.
+// An alarm is set on one node shortly before it is due, and the owner of its shard rings it. The owner gets a wake-up,
+// over RabbitMQ or, with streams, over PostgreSQL, so it does not need the sweep.
 func TestAlarmSetOnOneNodeRingsOnTheShardsOwner(t *testing.T) {
 	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
@@ -341,8 +343,8 @@ type wakeRounds struct {
 	set           int                               // alarms that were set
 }
 
-// run repeats the round until one was undisturbed. On a starved machine a lease may end during a round, and then the other node rings its
-// alarms rightly.
+// run repeats the round until one was undisturbed. On a starved machine a lease may end during a round, and then the
+// other node rings its alarms rightly.
 func (w *wakeRounds) run() {
 	w.t.Helper()
 	const rounds = 10
@@ -354,9 +356,10 @@ func (w *wakeRounds) run() {
 	w.t.Errorf("each of %d rounds was disturbed: shards changed hands, or the node that does not own them rang their alarms", rounds)
 }
 
-// round sets the first alarms, which open all connections, and then the counted alarms. It checks that only the owner rang the counted alarms and
-// received a wake-up for each. It logs the lateness. It returns false, and checks nothing, if the round was disturbed: shards changed hands, or
-// the setter rang some of the alarms. A node still rings a shard for a second after it gave the shard up.
+// round sets the first alarms, which open all connections, and then the counted alarms. It checks that only the owner
+// rang the counted alarms and received a wake-up for each. It logs the lateness. It returns false, and checks nothing,
+// if the round was disturbed: shards changed hands, or the setter rang some of the alarms. A node still rings a shard
+// for a second after it gave the shard up.
 func (w *wakeRounds) round() (undisturbed bool) {
 	w.t.Helper()
 	const first, count = 20, 200
@@ -403,7 +406,8 @@ func (w *wakeRounds) view() (v nodesView) {
 	return v
 }
 
-// setAndAwait sets count alarms that the owner rings, and waits until they have rung and the nodes have counted the rings.
+// setAndAwait sets count alarms that the owner rings, and waits until they have rung and the nodes have counted the
+// rings.
 func (w *wakeRounds) setAndAwait(v nodesView, count int) {
 	w.t.Helper()
 	for w.set += count; count > 0; w.next++ {
@@ -419,8 +423,8 @@ func (w *wakeRounds) setAndAwait(v nodesView, count int) {
 	})
 }
 
-// The broker and the database of two nodes go away and come back, on both databases at once. No alarm is lost, and both nodes own half of the shards
-// again.
+// The broker and the database of two nodes go away and come back, on both databases at once. No alarm is lost, and both
+// nodes own half of the shards again.
 func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
 	t.Parallel()
 	s := startPrivateServers(t, "mariadb", "postgresql", "rabbitmq")
@@ -459,7 +463,8 @@ func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
 	}
 }
 
-// A subscriber of the stream gets its application's rings from the shards of all nodes. Subscribers on several nodes share them.
+// A subscriber of the stream gets its application's rings from the shards of all nodes. Subscribers on several nodes
+// share them.
 func TestSubscribersGetRingsOfShardsOnOtherNodes(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosenShared("mariadb") {
@@ -490,7 +495,8 @@ func TestSubscribersGetRingsOfShardsOnOtherNodes(t *testing.T) {
 	}
 }
 
-// Rings with ack_timeout are answered over HTTP and over RabbitMQ. An alarm without an answer rings again, up to max_rings.
+// Rings with ack_timeout are answered over HTTP and over RabbitMQ. An alarm without an answer rings again, up to
+// max_rings.
 func TestAnswersOverHTTPAndAMQPEndOrRepeatRings(t *testing.T) {
 	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionCommand prints a script that makes a shell complete commands, flags and values. The script calls clockd complete, so it fits every
-// version of clockd.
+// completionCommand prints a script that makes a shell complete commands, flags and values. The script calls clockd
+// complete, so it fits every version of clockd.
 type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -26,8 +26,8 @@ func (c *completionCommand) Run() error {
 	return err
 }
 
-// completionScripts are the scripts by shell. Each runs clockd complete with the words up to the cursor, and reads lines of a word, a tab and
-// a description. The line ":files" stands for names of files.
+// completionScripts are the scripts by shell. Each runs clockd complete with the words up to the cursor, and reads
+// lines of a word, a tab and a description. The line ":files" stands for names of files.
 var completionScripts = map[string]string{
 	"bash": `# Completion of clockd for bash. Load it with: source <(clockd completion bash)
 _clockd() {
@@ -216,8 +216,8 @@ func (l *commandLine) flagNames(prefix string) (found []string) {
 	return found
 }
 
-// valuesOf returns the values of a flag or an argument that begin with the text, each with head before it. The elements of a list are completed
-// after its last comma.
+// valuesOf returns the values of a flag or an argument that begin with the text, each with head before it. The elements
+// of a list are completed after its last comma.
 func valuesOf(v *kong.Value, head, text string) (found []string) {
 	known := v.EnumSlice()
 	if listed := v.Tag.Get("values"); listed != "" {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestBashCompletesCommandsFlagsAndValues sources the script in bash, and completes words as bash does: it splits them at "=".
+// TestBashCompletesCommandsFlagsAndValues sources the script in bash, and completes words as bash does: it splits them
+// at "=".
 func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

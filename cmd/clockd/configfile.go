@@ -70,8 +70,8 @@ func (f *configFile) read(name, value *yaml.Node) error {
 	return nil
 }
 
-// readFile reads the configuration file of the command, if it has one. A file for serve may be given to each command: it may have all settings of
-// serve.
+// readFile reads the configuration file of the command, if it has one. A file for serve may be given to each command:
+// it may have all settings of serve.
 func (s *sources) readFile(ctx *kong.Context) {
 	flags := ctx.Flags()
 	i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == configFlag })
@@ -106,7 +106,8 @@ func (s *sources) readFile(ctx *kong.Context) {
 	}
 }
 
-// settingNames returns the names that a configuration file may have: all flags of the command with a variable, without the file itself.
+// settingNames returns the names that a configuration file may have: all flags of the command with a variable, without
+// the file itself.
 func settingNames(command *kong.Node) (names []string) {
 	for _, flag := range command.Flags {
 		if len(flag.Envs) > 0 && flag.Name != configFlag {

@@ -80,7 +80,8 @@ func TestConfigReportsMistakesAfterTheTable(t *testing.T) {
 	}
 }
 
-// TestMistakesOfAConfigurationFileAreReportedTogether also has mistakes beside the file. No message has a value that may be a secret.
+// TestMistakesOfAConfigurationFileAreReportedTogether also has mistakes beside the file. No message has a value that
+// may be a secret.
 func TestMistakesOfAConfigurationFileAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	file := writtenFile(t, 0o600, strings.Join([]string{

@@ -31,7 +31,8 @@ const modeDistributed = "distributed"
 // errMode is the error for the distributed mode of another engine.
 var errMode = errors.New("the database mode is distributed: the database URL must begin with postgres:// and lead to the coordinator of Citus")
 
-// name returns the database's URL for people: without password and parameters, and with the whole path of a SQLite file.
+// name returns the database's URL for people: without password and parameters, and with the whole path of a SQLite
+// file.
 func (f databaseFlags) name() string {
 	if path, is := strings.CutPrefix(f.DatabaseURL, sqliteScheme); is {
 		if whole, err := filepath.Abs(path); err == nil && !strings.HasPrefix(path, "//") {
@@ -47,8 +48,8 @@ const (
 	defaultDatabaseURL = sqliteScheme + "clockd.db"
 )
 
-// checkExists returns an error if the URL names a SQLite file that does not exist. Only serve and migrate make a database: another command
-// would change an empty one, while the service runs on its own.
+// checkExists returns an error if the URL names a SQLite file that does not exist. Only serve and migrate make a
+// database: another command would change an empty one, while the service runs on its own.
 func (f databaseFlags) checkExists() error {
 	path, is := strings.CutPrefix(f.DatabaseURL, sqliteScheme)
 	if !is {
@@ -64,7 +65,8 @@ func (f databaseFlags) checkExists() error {
 	return fmt.Errorf("there is no database %s; %s", f.name(), hint)
 }
 
-// spareRingConns is how many connections rings need beyond ring.Connections. One serves while another is being replaced.
+// spareRingConns is how many connections rings need beyond ring.Connections. One serves while another is being
+// replaced.
 const spareRingConns = 1
 
 // newStore returns the adapter for the URL. It does not wait for a server.
@@ -101,9 +103,9 @@ func checkDatabase(flags databaseFlags, ringConns int) error {
 	return st.Close()
 }
 
-// openStore opens the database, brings the schema up to date unless NoMigrate is set, and checks it. It asks an unavailable database
-// again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a migration after its running
-// statement. tell gets the state of the database until it is open; see reported.
+// openStore opens the database, brings the schema up to date unless NoMigrate is set, and checks it. It asks an
+// unavailable database again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a
+// migration after its running statement. tell gets the state of the database until it is open; see reported.
 func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer, tell func(clockhttp.Check)) (store.Store, error) {
 	st, err := newStore(cfg.databaseFlags, cfg.ringConns(), log, reg)
 	if err != nil {
@@ -126,11 +128,12 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 	return st, nil
 }
 
-// setupMayChange reports whether a person may be about to make the database or its user (store.ErrSetup). No person makes the folder of a SQLite file.
+// setupMayChange reports whether a person may be about to make the database or its user (store.ErrSetup). No person
+// makes the folder of a SQLite file.
 func (f databaseFlags) setupMayChange() bool { return !strings.HasPrefix(f.DatabaseURL, sqliteScheme) }
 
-// reported returns the step, which tells what it does when it begins, and how it failed. A try after a failure tells both, because the database may be
-// back and the step may take long. A starting node tells its port.
+// reported returns the step, which tells what it does when it begins, and how it failed. A try after a failure tells
+// both, because the database may be back and the step may take long. A starting node tells its port.
 func reported(tell func(clockhttp.Check), doing string, step func(context.Context) error) func(context.Context) error {
 	detail := doing
 	return func(ctx context.Context) error {
@@ -147,7 +150,8 @@ func reported(tell func(clockhttp.Check), doing string, step func(context.Contex
 // unreported is the tell of commands, which have no port.
 func unreported(clockhttp.Check) {}
 
-// retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout. It does not repeat an error of the set-up that nothing changes.
+// retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout. It does not repeat an
+// error of the set-up that nothing changes.
 func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, setupMayChange bool, step func(context.Context) error) error {
 	const pause = time.Second
 	deadline := time.Now().Add(timeout)
@@ -194,8 +198,8 @@ type migrateCommand struct {
 	logFlags
 }
 
-// Run migrates and checks the database. SIGTERM and SIGINT end the migration after its running statement. The next start continues
-// it.
+// Run migrates and checks the database. SIGTERM and SIGINT end the migration after its running statement. The next
+// start continues it.
 func (m *migrateCommand) Run(values *sources) error {
 	log := m.logger()
 	values.warnReadable(log)

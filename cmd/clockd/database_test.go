@@ -8,7 +8,8 @@ import (
 	"github.com/clockd/clockd/clock/clockhttp"
 )
 
-// The first try meets no database. The second try may migrate for hours, so it does not leave the first failure as the whole reason.
+// The first try meets no database. The second try may migrate for hours, so it does not leave the first failure as the
+// whole reason.
 func TestStartingNodeTellsWhatItDoesNow(t *testing.T) {
 	t.Parallel()
 	var told clockhttp.Check

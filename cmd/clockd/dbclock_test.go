@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// serverClock is the clock that the sessions of one PostgreSQL database see. The test may slew it and set it back. The server's real
-// clock is this machine's clock.
+// serverClock is the clock that the sessions of one PostgreSQL database see. The test may slew it and set it back. The
+// server's real clock is this machine's clock.
 type serverClock struct {
 	t    *testing.T
 	db   *sql.DB
@@ -58,7 +58,8 @@ func (c *serverClock) change(step time.Duration, rate float64) {
 	}
 }
 
-// requireNoneEarly demands that no ring arrived before its due time by the clock. The clock must not have changed since the rings.
+// requireNoneEarly demands that no ring arrived before its due time by the clock. The clock must not have changed since
+// the rings.
 func (c *serverClock) requireNoneEarly(rings []receivedRing) {
 	c.t.Helper()
 	var early int
@@ -91,8 +92,8 @@ func TestNoRingIsEarlyWhileTheDatabaseClockIsSlewed(t *testing.T) {
 	c.requireNoneEarly(got.all())
 }
 
-// The database's clock is set back by five minutes while a node dies. The other node takes its shards, and alarms ring by the changed
-// clock.
+// The database's clock is set back by five minutes while a node dies. The other node takes its shards, and alarms ring
+// by the changed clock.
 func TestAlarmsRingByADatabaseClockThatWasSetBack(t *testing.T) {
 	t.Parallel()
 	databaseURL, b := postgres(t), dialBroker(t, amqpURL())

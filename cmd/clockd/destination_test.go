@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The settings of an application name an exchange and a routing key. Its rings go there, unless the node does not allow the exchange: then they wait,
-// untried, until the settings name another one.
+// The settings of an application name an exchange and a routing key. Its rings go there, unless the node does not allow
+// the exchange: then they wait, untried, until the settings name another one.
 func TestRingsGoToTheExchangeOfTheirApplication(t *testing.T) {
 	t.Parallel()
 	d, databaseURL := delayedMessages(t), sqliteFile(t)
@@ -53,7 +53,8 @@ func TestRingsGoToTheExchangeOfTheirApplication(t *testing.T) {
 	eventually(t, "a ring in the exchange of the process", func() bool { return own.number() == 2 })
 }
 
-// An exchange that refuses publishing leaves no ring in doubt, also if several rings go there at once. Retries end at their limit, and a cancel succeeds.
+// An exchange that refuses publishing leaves no ring in doubt, also if several rings go there at once. Retries end at
+// their limit, and a cancel succeeds.
 func TestRefusingExchangeLeavesNoAlarmInDoubt(t *testing.T) {
 	t.Parallel()
 	d, databaseURL := delayedMessages(t), sqliteFile(t)

@@ -66,7 +66,8 @@ func (d *directory) view(ctx context.Context, q clockhttp.ApplicationsQuery) (v 
 	return v, nil
 }
 
-// names returns at most limit names of covered applications after q.After, in order: with alarms, or with settings that this node knows.
+// names returns at most limit names of covered applications after q.After, in order: with alarms, or with settings that
+// this node knows.
 func (d *directory) names(ctx context.Context, q clockhttp.ApplicationsQuery, limit int) (covered []string, err error) {
 	const leastPage = 100
 	page := max(limit, leastPage)

@@ -1,8 +1,9 @@
 // Command clockd is the alarm clock for services. The README describes it, and docs/ explains how to run it.
 //
-// This package reads the configuration and joins the parts with fx. It imports the domain and its interfaces (clock and below), the store
-// and the adapter of each engine, the ring and its targets (grpc, kafka, pull, rabbit, stream, webhook), and the loaders with leases and
-// wake-ups (preload, lease, wake). No other package of the service imports all of these.
+// This package reads the configuration and joins the parts with fx. It imports the domain and its interfaces (clock and
+// below), the store and the adapter of each engine, the ring and its targets (grpc, kafka, pull, rabbit, stream,
+// webhook), and the loaders with leases and wake-ups (preload, lease, wake). No other package of the service imports
+// all of these.
 //
 // One runner owns the goroutine of each component. The function own in wiring.go has their order:
 //
@@ -12,10 +13,11 @@
 //	        recompute ▸ retention ▸ overdue ▸ durability ▸ bulk ▸ answers ▸ intake ▸ http ▸ leases
 //	stop    the reverse order, so senders stop before receivers; each has time to drain; the store is closed last
 //
-// The components broker, answers and intake exist with RabbitMQ, and kafka with Kafka. Wake-ups need a broker, or a database that passes
-// notices.
+// The components broker, answers and intake exist with RabbitMQ, and kafka with Kafka. Wake-ups need a broker, or a
+// database that passes notices.
 //
-// It also paces the garbage collector (cmd/internal/gcpace): it uses spare memory to collect less often, unless GOGC is set.
+// It also paces the garbage collector (cmd/internal/gcpace): it uses spare memory to collect less often, unless GOGC is
+// set.
 //
 // # Failures, effects, recovery
 //

@@ -22,10 +22,11 @@ import (
 	"time"
 )
 
-// runnablePage is a document whose commands a test runs. In it, a block "sh" is a command, "sh background" a command that goes on until
-// the end of the page, and "sh not-run" a command that cannot run here. A block "text" after a command is its output, and "text background"
-// is the begin of the output of the last command in the background. Right after that command, the next one waits for it. In both, "..." stands for
-// any text. A block "sql" is run on the database of the page.
+// runnablePage is a document whose commands a test runs. In it, a block "sh" is a command, "sh background" a command
+// that goes on until the end of the page, and "sh not-run" a command that cannot run here. A block "text" after a
+// command is its output, and "text background" is the begin of the output of the last command in the background. Right
+// after that command, the next one waits for it. In both, "..." stands for any text. A block "sql" is run on the
+// database of the page.
 type runnablePage struct {
 	file     string            // path below the folder docs
 	served   bool              // whether the page needs a service that it does not start
@@ -203,7 +204,8 @@ const awaitReady = "for ((i = 0; i < 600; i++)); do ! curl -fs -o /dev/null http
 // longestPage is the longest run of a page. Its end makes the test fail, and not wait for an alarm that never rings.
 const longestPage = 2 * time.Minute
 
-// run runs the commands of a page, in one shell and in a folder of their own. A page that does not need a service finds a database with one alarm.
+// run runs the commands of a page, in one shell and in a folder of their own. A page that does not need a service finds
+// a database with one alarm.
 func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
 	t.Helper()
 	p.check(t, blocks)
@@ -328,8 +330,8 @@ func (b *documentedBlock) query(t *testing.T, page, database string) {
 	}
 }
 
-// nextPort is the next port that freeAddress tries. The ports are below those that the kernel gives to other connections, so nothing takes a port
-// before its program listens on it.
+// nextPort is the next port that freeAddress tries. The ports are below those that the kernel gives to other
+// connections, so nothing takes a port before its program listens on it.
 var nextPort atomic.Int32
 
 // freeAddress returns an address of this machine on which nothing listens. It returns no address twice.

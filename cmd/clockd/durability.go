@@ -16,11 +16,12 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// durabilityInterval is the time between two checks. It repeats because settings change, and because another server may take over.
+// durabilityInterval is the time between two checks. It repeats because settings change, and because another server may
+// take over.
 const durabilityInterval = time.Minute
 
-// durability asks the database and the targets whether they keep confirmed changes and messages. It reports each new finding in the log, and all
-// findings in readiness and as a metric.
+// durability asks the database and the targets whether they keep confirmed changes and messages. It reports each new
+// finding in the log, and all findings in readiness and as a metric.
 type durability struct {
 	database store.DurabilityChecker
 	targets  *targets

@@ -18,8 +18,8 @@ type target struct {
 	broker bool
 }
 
-// forAll runs the flow on every engine, on the servers with the broker and on SQLite with the stream. If allFlows, it runs every engine with
-// both.
+// forAll runs the flow on every engine, on the servers with the broker and on SQLite with the stream. If allFlows, it
+// runs every engine with both.
 func forAll(t *testing.T, flow func(t *testing.T, databaseURL string, b *testBroker)) {
 	onEngines(t, engines, flow)
 }
@@ -84,7 +84,8 @@ func receiveFrom(p *process, b *testBroker, application string) *receiver {
 	return p.listen(application)
 }
 
-// set sets count alarms of the application in batches. Their business ids are prefix-0, prefix-1 and so on; alarm i rings at when(i).
+// set sets count alarms of the application in batches. Their business ids are prefix-0, prefix-1 and so on; alarm i
+// rings at when(i).
 func (p *process) set(application, prefix string, count int, when func(i int) time.Time) {
 	p.t.Helper()
 	const batch = 500
@@ -104,8 +105,8 @@ func (p *process) set(application, prefix string, count int, when func(i int) ti
 	}
 }
 
-// cancelMost cancels the alarms whose number is not a multiple of ten. It returns the alarms that were cancelled; the others had
-// rung already.
+// cancelMost cancels the alarms whose number is not a multiple of ten. It returns the alarms that were cancelled; the
+// others had rung already.
 func (p *process) cancelMost(application, prefix string, count int) map[string]bool {
 	p.t.Helper()
 	cancelled := map[string]bool{}
@@ -137,7 +138,8 @@ func (p *process) cancelMost(application, prefix string, count int) map[string]b
 	return cancelled
 }
 
-// This is the common case. Most alarms are cancelled before they ring, and some while they ring. The others ring once and not early.
+// This is the common case. Most alarms are cancelled before they ring, and some while they ring. The others ring once
+// and not early.
 func TestCancelledAlarmsDoNotRingAndOthersRingOnce(t *testing.T) {
 	t.Parallel()
 	mostAreCancelled(t, 2000)
@@ -175,8 +177,8 @@ func mostAreCancelled(t *testing.T, count int) {
 	})
 }
 
-// A process is killed in the middle of a herd. No alarm is lost. An alarm that it rang but did not settle rings again with the same
-// message id.
+// A process is killed in the middle of a herd. No alarm is lost. An alarm that it rang but did not settle rings again
+// with the same message id.
 func TestKillInMidHerdLosesNoRing(t *testing.T) {
 	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
@@ -229,8 +231,8 @@ func TestGracefulStopInMidHerdMakesNoDuplicate(t *testing.T) {
 	})
 }
 
-// The alarms of an application without a queue are tried, parked and explained, while other applications ring. Once the queue
-// exists, all of them ring.
+// The alarms of an application without a queue are tried, parked and explained, while other applications ring. Once the
+// queue exists, all of them ring.
 func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines {
@@ -261,7 +263,8 @@ func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
 	}
 }
 
-// An alarm that cannot ring by its latest_ring_at expires, even while its application has no target. A cancel shows that.
+// An alarm that cannot ring by its latest_ring_at expires, even while its application has no target. A cancel shows
+// that.
 func TestAlarmExpiresWhenLatestRingAtHasPassed(t *testing.T) {
 	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
@@ -304,7 +307,8 @@ func TestConfigurationErrorsAreReportedTogether(t *testing.T) {
 	}
 }
 
-// A database that may lose commits is reported in readiness, the log and a metric. If durability is required, clockd refuses it.
+// A database that may lose commits is reported in readiness, the log and a metric. If durability is required, clockd
+// refuses it.
 func TestUnsafeDurabilityIsReportedOrRefused(t *testing.T) {
 	t.Parallel()
 	databaseURL := postgres(t)
@@ -334,8 +338,8 @@ func TestUnsafeDurabilityIsReportedOrRefused(t *testing.T) {
 	}
 }
 
-// An alarm with delivery at_most_once never rings twice, even if the process dies in the middle of a herd. An alarm whose ring did not
-// arrive is in doubt.
+// An alarm with delivery at_most_once never rings twice, even if the process dies in the middle of a herd. An alarm
+// whose ring did not arrive is in doubt.
 func TestAtMostOnceNeverRingsTwice(t *testing.T) {
 	t.Parallel()
 	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {

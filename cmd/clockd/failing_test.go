@@ -12,7 +12,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// restricted is a database account for one test. Its functions revoke a privilege on the table alarm and grant it again.
+// restricted is a database account for one test. Its functions revoke a privilege on the table alarm and grant it
+// again.
 type restricted struct {
 	url          string
 	revoke, give func(t *testing.T, privilege string)
@@ -88,8 +89,8 @@ func queryOne(t *testing.T, db *sql.DB, query string) (s string) {
 	return s
 }
 
-// The account loses INSERT on alarm. The log and /readyz report that with the cause. When the account has the privilege again, the node
-// becomes ready without any request.
+// The account loses INSERT on alarm. The log and /readyz report that with the cause. When the account has the privilege
+// again, the node becomes ready without any request.
 func TestFailingWritesAreReported(t *testing.T) {
 	t.Parallel()
 	forRestricted(t, func(t *testing.T, r restricted, p *process) {
@@ -134,8 +135,8 @@ func forRestricted(t *testing.T, test func(t *testing.T, r restricted, p *proces
 	}
 }
 
-// The account loses UPDATE on alarm, so that every claim fails while sets go on. /readyz names the cause. All alarms ring once the
-// account has the privilege again.
+// The account loses UPDATE on alarm, so that every claim fails while sets go on. /readyz names the cause. All alarms
+// ring once the account has the privilege again.
 func TestFailingClaimsAreReported(t *testing.T) {
 	t.Parallel()
 	forRestricted(t, func(t *testing.T, r restricted, p *process) {

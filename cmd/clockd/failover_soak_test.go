@@ -17,7 +17,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// PostgreSQL with a synchronous standby is killed under load, and the standby is promoted. The URL of the nodes names both servers.
+// PostgreSQL with a synchronous standby is killed under load, and the standby is promoted. The URL of the nodes names
+// both servers.
 func TestSoakPostgreSQLFailoverLosesNoAcceptedRequest(t *testing.T) {
 	s := startPrivateServers(t, "postgresql", "postgresql2")
 	base := parse(t, s.env["CLOCKD_TEST_POSTGRES_URL"])
@@ -28,8 +29,8 @@ func TestSoakPostgreSQLFailoverLosesNoAcceptedRequest(t *testing.T) {
 	})
 }
 
-// The writer of a Galera cluster is killed under load. A proxy leads all connections to one server: first to the writer, then to the second
-// server, as soon as that one belongs to the majority of the cluster again.
+// The writer of a Galera cluster is killed under load. A proxy leads all connections to one server: first to the
+// writer, then to the second server, as soon as that one belongs to the majority of the cluster again.
 func TestSoakGaleraFailoverLosesNoAcceptedRequest(t *testing.T) {
 	s, g, databaseURL := startGalera(t)
 	failOverUnderLoad(t, databaseURL, func() {
@@ -40,7 +41,8 @@ func TestSoakGaleraFailoverLosesNoAcceptedRequest(t *testing.T) {
 	})
 }
 
-// A Galera server still has to apply commits of the other servers when the connections move to it. Nothing is read there before.
+// A Galera server still has to apply commits of the other servers when the connections move to it. Nothing is read
+// there before.
 func TestSoakGaleraServerThatLagsIsNotRead(t *testing.T) {
 	s, g, databaseURL := startGalera(t)
 	p := startOn(t, databaseURL, dialBroker(t, amqpURL()))
@@ -71,8 +73,8 @@ func TestSoakGaleraServerThatLagsIsNotRead(t *testing.T) {
 	}
 }
 
-// A Galera server begins to refuse queries, as it does outside the majority, and its connections stay open. clockd gives them up, and new
-// connections lead to another server.
+// A Galera server begins to refuse queries, as it does outside the majority, and its connections stay open. clockd
+// gives them up, and new connections lead to another server.
 func TestSoakGaleraServerThatRefusesQueriesIsLeft(t *testing.T) {
 	s, g, databaseURL := startGalera(t)
 	p := startOn(t, databaseURL, dialBroker(t, amqpURL()))
@@ -141,7 +143,8 @@ type loadedAlarm struct {
 	refused   string    // code of the refused cancel
 }
 
-// failoverLoad sends sets and cancels to nodes until it is stopped. Each client is paced, and repeats a request until its response is clear.
+// failoverLoad sends sets and cancels to nodes until it is stopped. Each client is paced, and repeats a request until
+// its response is clear.
 type failoverLoad struct {
 	t       *testing.T
 	nodes   []*process
@@ -251,8 +254,9 @@ func (l *failoverLoad) end() []*loadedAlarm {
 	return l.alarms
 }
 
-// failOverUnderLoad runs three nodes on the database, kills the database's primary under load, and goes on with its successor. Every accepted
-// set that no accepted cancel ends must ring. An alarm that was cancelled before its time must not ring.
+// failOverUnderLoad runs three nodes on the database, kills the database's primary under load, and goes on with its
+// successor. Every accepted set that no accepted cancel ends must ring. An alarm that was cancelled before its time
+// must not ring.
 func failOverUnderLoad(t *testing.T, databaseURL string, failOver func()) {
 	t.Helper()
 	b := dialBroker(t, amqpURL())
@@ -313,7 +317,8 @@ func requireRingsOfTheirOwnTime(t *testing.T, got *receiver) {
 	}
 }
 
-// requireAcceptedRequestsKept checks the rings of each alarm against the responses to its requests, and logs the figures.
+// requireAcceptedRequestsKept checks the rings of each alarm against the responses to its requests, and logs the
+// figures.
 func requireAcceptedRequestsKept(t *testing.T, alarms []*loadedAlarm, got *receiver) {
 	t.Helper()
 	const shown = 10

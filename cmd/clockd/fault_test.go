@@ -78,7 +78,8 @@ func TestFaultsOfTheBroker(t *testing.T) {
 	t.Run("blocks", func(t *testing.T) { brokerBlocks(t, s.in(t)) })
 }
 
-// brokerIsAway: the broker stops and comes back. Meanwhile sets, cancels and reads go on, and no try is counted. Afterwards all due alarms ring.
+// brokerIsAway: the broker stops and comes back. Meanwhile sets, cancels and reads go on, and no try is counted.
+// Afterwards all due alarms ring.
 func brokerIsAway(t *testing.T, s *services) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, mariadb(t), b)
@@ -103,8 +104,8 @@ func brokerIsAway(t *testing.T, s *services) {
 	p.requireOnce("shop", copiesOf(got))
 }
 
-// brokerStandsStill: the broker stands still in the middle of a burst, for longer than clockd waits for confirms, and then goes on. Its late confirms are the outcomes
-// of the rings: no ring is published again while its connection lives.
+// brokerStandsStill: the broker stands still in the middle of a burst, for longer than clockd waits for confirms, and
+// then goes on. Its late confirms are the outcomes of the rings: no ring is published again while its connection lives.
 func brokerStandsStill(t *testing.T, s *services) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, mariadb(t), b)
@@ -142,7 +143,8 @@ func brokerStandsStill(t *testing.T, s *services) {
 	}
 }
 
-// brokerBlocks: the broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim holds a database connection.
+// brokerBlocks: the broker blocks publishers because it is out of memory. Sets go on, no try is counted, and no claim
+// holds a database connection.
 func brokerBlocks(t *testing.T, s *services) {
 	b := dialBroker(t, s.env["CLOCKD_TEST_AMQP_URL"])
 	p := startOn(t, postgres(t), b)
@@ -162,7 +164,8 @@ func brokerBlocks(t *testing.T, s *services) {
 	}
 }
 
-// The database is killed and comes back. Meanwhile requests get 503 with Retry-After. Afterwards clockd works again by itself.
+// The database is killed and comes back. Meanwhile requests get 503 with Retry-After. Afterwards clockd works again by
+// itself.
 func TestRequestsAreUnavailableWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	for _, d := range []struct{ service, variable string }{

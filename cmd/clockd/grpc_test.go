@@ -52,7 +52,8 @@ func (p *process) setOverGRPC(conn *grpc.ClientConn, application string, count i
 	}
 }
 
-// listenOverGRPC collects the application's rings from a stream until the test or the process ends. It returns after the first response.
+// listenOverGRPC collects the application's rings from a stream until the test or the process ends. It returns after
+// the first response.
 func (p *process) listenOverGRPC(conn *grpc.ClientConn, application string) *receiver {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -85,8 +86,8 @@ func (p *process) listenOverGRPC(conn *grpc.ClientConn, application string) *rec
 	return r
 }
 
-// A process is killed in the middle of a herd that it streams over gRPC. No alarm is lost. An alarm that it rang but did not settle rings again
-// with the same message id.
+// A process is killed in the middle of a herd that it streams over gRPC. No alarm is lost. An alarm that it rang but
+// did not settle rings again with the same message id.
 func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("sqlite") {
@@ -120,7 +121,8 @@ func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
 	}
 }
 
-// A graceful stop in the middle of a herd makes no duplicate, because the stream ends after the rings that it has begun.
+// A graceful stop in the middle of a herd makes no duplicate, because the stream ends after the rings that it has
+// begun.
 func TestGracefulStopInMidHerdOverGRPCMakesNoDuplicate(t *testing.T) {
 	t.Parallel()
 	const count = 3000

@@ -23,7 +23,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// called is a server whose method takes the rings of applications. It refuses every seventh call at first, and is slow for others.
+// called is a server whose method takes the rings of applications. It refuses every seventh call at first, and is slow
+// for others.
 type called struct {
 	*receiver
 
@@ -74,8 +75,9 @@ func startCalled(t *testing.T) (c *called, address string) {
 	return c, "http://" + l.Addr().String()
 }
 
-// A method of gRPC refuses some rings and is slow for some. A node is killed in the middle. Every alarm arrives, none early, and all copies of a ring have
-// one message id. The message is the payload, byte for byte: here an encoded message of protobuf.
+// A method of gRPC refuses some rings and is slow for some. A node is killed in the middle. Every alarm arrives, none
+// early, and all copies of a ring have one message id. The message is the payload, byte for byte: here an encoded
+// message of protobuf.
 func TestMethodsAreCalledAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("postgresql") {

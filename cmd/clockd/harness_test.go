@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// defaultParallel is the default of -test.parallel. It exceeds the number of cores, because the tests mostly wait for processes.
+// defaultParallel is the default of -test.parallel. It exceeds the number of cores, because the tests mostly wait for
+// processes.
 const defaultParallel = "8"
 
 // setting returns the environment variable, or the fallback: the default of deploy/services.
@@ -72,11 +73,13 @@ func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 // engines are the databases. The first two are servers that several nodes can share.
 var engines = []databaseEngine{{"mariadb", mariadb}, {"postgresql", postgres}, {"sqlite", sqliteFile}}
 
-// allFlows makes every flow run on every engine with every target, and every process with the race detector. `make test-flows` sets its
-// environment variable. Otherwise a flow runs on the engines that it chooses, and only on SQLite with the race detector.
+// allFlows makes every flow run on every engine with every target, and every process with the race detector. `make
+// test-flows` sets its environment variable. Otherwise a flow runs on the engines that it chooses, and only on SQLite
+// with the race detector.
 var allFlows = os.Getenv("CLOCKD_TEST_FLOWS") == "all"
 
-// chosen returns the engines with these names, for a flow that does not depend on the engine: storetest tests all engines alike.
+// chosen returns the engines with these names, for a flow that does not depend on the engine: storetest tests all
+// engines alike.
 func chosen(names ...string) []databaseEngine {
 	if allFlows {
 		return engines
@@ -166,11 +169,13 @@ type process struct {
 	}
 }
 
-// raceOptions let a process with the race detector end at its first data race, and without the second of sleep that is usual at its end.
+// raceOptions let a process with the race detector end at its first data race, and without the second of sleep that is
+// usual at its end.
 const raceOptions = "GORACE=halt_on_error=1 atexit_sleep_ms=0"
 
-// command returns a command that runs clockd. Its environment is env alone, without the test's variables. A service on SQLite is the test's
-// own program, with the race detector if the test has it, and so is every command if allFlows. All others are the program that people install.
+// command returns a command that runs clockd. Its environment is env alone, without the test's variables. A service on
+// SQLite is the test's own program, with the race detector if the test has it, and so is every command if allFlows. All
+// others are the program that people install.
 func command(env []string, args ...string) *exec.Cmd {
 	program := os.Args[0]
 	onServer := slices.ContainsFunc(env, func(setting string) bool {
@@ -395,8 +400,8 @@ func (p *process) decode(method, path string, body, out any) (status int, header
 	return res.StatusCode, res.Header, nil
 }
 
-// must is do for a request whose response must have the status. It repeats the request after a 503, as a client does: on a busy machine
-// the database may be slow. A repeated set may find its alarm, so its status is 200 in place of 201.
+// must is do for a request whose response must have the status. It repeats the request after a 503, as a client does:
+// on a busy machine the database may be slow. A repeated set may find its alarm, so its status is 200 in place of 201.
 func (p *process) must(status int, method, path string, body any) (a response) {
 	p.t.Helper()
 	eventually(p.t, method+" "+path, func() bool {
@@ -416,7 +421,8 @@ func (p *process) must(status int, method, path string, body any) (a response) {
 	return a
 }
 
-// inState returns how many alarms of the application are in the state. It asks the database: a list of many alarms would keep the machine busy.
+// inState returns how many alarms of the application are in the state. It asks the database: a list of many alarms
+// would keep the machine busy.
 func (p *process) inState(application string, state clock.State) (count int) {
 	p.t.Helper()
 	p.database.once.Do(func() {
@@ -438,7 +444,8 @@ func alarmPath(application, id string) string {
 	return "/v1/applications/" + application + "/alarms/" + url.PathEscape(id)
 }
 
-// giveUpAfter is how long a test waits for a step, at most. It is much longer than any step takes, even on a busy machine.
+// giveUpAfter is how long a test waits for a step, at most. It is much longer than any step takes, even on a busy
+// machine.
 const giveUpAfter = 5 * time.Minute
 
 // eventually calls ok again and again, at most ten times a second, until it returns true.

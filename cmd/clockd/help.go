@@ -18,8 +18,8 @@ func (h *helpCommand) Run(parser *kong.Kong) error {
 	return err
 }
 
-// printHelp prints the help of the selected command. Its usage line shows flags of which exactly one is needed as alternatives. The usage line of the
-// parser shows them as if all were needed.
+// printHelp prints the help of the selected command. Its usage line shows flags of which exactly one is needed as
+// alternatives. The usage line of the parser shows them as if all were needed.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if command := ctx.Selected(); command != nil {
 		options.NoAppSummary = true

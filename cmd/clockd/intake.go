@@ -36,8 +36,8 @@ type setter struct{ service *clock.Service }
 // In returns an instant by which d has passed for certain.
 func (s setter) In(d time.Duration) (clock.Instant, error) { return s.service.In(d) }
 
-// Set submits the sets in order, and calls done for each set once its outcome is known. A set of an alarm whose row is locked does not delay the
-// others.
+// Set submits the sets in order, and calls done for each set once its outcome is known. A set of an alarm whose row is
+// locked does not delay the others.
 func (s setter) Set(ctx context.Context, sets []*clock.Set, done func(i int, err error)) {
 	for i, set := range sets {
 		p := s.service.Submit(ctx, clock.Op{Set: set})

@@ -15,8 +15,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Half a million messages with delays, many more than the plugin for delayed messages is made for. None is lost, and memory does not grow with
-// their number.
+// Half a million messages with delays, many more than the plugin for delayed messages is made for. None is lost, and
+// memory does not grow with their number.
 func TestSoakHalfAMillionDelayedMessages(t *testing.T) {
 	const messages, rate, senders = 500_000, 5_000, 4
 	for _, e := range sharedEngines() { // one after the other, because they share the machine
@@ -51,7 +51,8 @@ func TestSoakHalfAMillionDelayedMessages(t *testing.T) {
 	}
 }
 
-// publishSpread publishes every nth message, from the given one, with confirm. Message i is due at first plus i over the rate.
+// publishSpread publishes every nth message, from the given one, with confirm. Message i is due at first plus i over
+// the rate.
 func (d *delayed) publishSpread(from, step, messages int, first time.Time, rate int) {
 	ch, err := d.conn.Channel()
 	if err == nil {
@@ -146,7 +147,8 @@ func (c *dueCount) early() int {
 
 var residentKiB = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// watchMemory looks at the process's memory until the test ends. peak returns the largest resident size so far, in bytes.
+// watchMemory looks at the process's memory until the test ends. peak returns the largest resident size so far, in
+// bytes.
 func (p *process) watchMemory() (peak func() int) {
 	var mu sync.Mutex
 	largest := 0

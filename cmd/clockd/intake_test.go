@@ -13,7 +13,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// delayed is a topology for delayed messages: senders publish to source, and clockd publishes each message to target at its time.
+// delayed is a topology for delayed messages: senders publish to source, and clockd publishes each message to target at
+// its time.
 type delayed struct {
 	*testBroker
 	ch                            *amqp.Channel
@@ -107,7 +108,8 @@ func (a *arrivals) count() int {
 	return len(a.got)
 }
 
-// A node is killed while it takes messages and rings. Every message arrives at its time, as it was, and all its copies are rings of one alarm.
+// A node is killed while it takes messages and rings. Every message arrives at its time, as it was, and all its copies
+// are rings of one alarm.
 func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb") {
@@ -171,8 +173,9 @@ func alarmOf(a arrival) string {
 	return alarm
 }
 
-// Consumers publish a message again under its message id as soon as they have it, to try later: as it was first published, with another header, or
-// as it arrived. clockd may not have recorded the ring yet. No try is lost, early or a dead letter.
+// Consumers publish a message again under its message id as soon as they have it, to try later: as it was first
+// published, with another header, or as it arrived. clockd may not have recorded the ring yet. No try is lost, early or
+// a dead letter.
 func TestConsumerMayPublishADelayedMessageAgain(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("sqlite") {

@@ -15,7 +15,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// A million alarms of one application are due at one instant. They do not delay another application with ten alarms a second.
+// A million alarms of one application are due at one instant. They do not delay another application with ten alarms a
+// second.
 func TestSoakFloodDelaysNoOtherApplication(t *testing.T) {
 	for _, e := range sharedEngines() { // one after the other, because they share the machine
 		t.Run(e.name, func(t *testing.T) {
@@ -112,7 +113,8 @@ func TestSoakSickQueueSlowsNoOtherApplication(t *testing.T) {
 	}
 }
 
-// 300,000 alarms of 5,000 applications ring about as fast as 300,000 alarms of ten applications. One run measures both by turns.
+// 300,000 alarms of 5,000 applications ring about as fast as 300,000 alarms of ten applications. One run measures both
+// by turns.
 func TestSoakManyApplicationsRingAsFastAsFew(t *testing.T) {
 	const count, rounds = 300_000, 2
 	for _, e := range sharedEngines() {
@@ -145,7 +147,8 @@ func TestSoakManyApplicationsRingAsFastAsFew(t *testing.T) {
 	}
 }
 
-// Fifty applications have quorum queues that confirm nothing. Another application rings at once when its queue confirms again.
+// Fifty applications have quorum queues that confirm nothing. Another application rings at once when its queue confirms
+// again.
 func TestSoakQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 	const silent, rounds = 50, 3
 	for _, e := range sharedEngines() {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The faults of one application must not harm other applications. The tests in this file are small and run for every change. The
-// tests in isolation_soak_test.go run the same flows at full size, and check the promised figures.
+// The faults of one application must not harm other applications. The tests in this file are small and run for every
+// change. The tests in isolation_soak_test.go run the same flows at full size, and check the promised figures.
 
 // metric returns the sum of the samples in /metrics whose name and labels begin with prefix.
 func (p *process) metric(prefix string) float64 {
@@ -62,9 +62,10 @@ func (p *process) setMany(application, prefix string, count int, due time.Time, 
 	wait.Wait()
 }
 
-// floodDelaysNoOther checks that a flood of one application, due at one instant, does not delay another application. The other has
-// ten alarms a second, which begin before that instant and last for the given seconds. Its first alarm after the instant must ring
-// before half of the flood has rung. A run with late claims or confirms says nothing about fairness, so it is repeated.
+// floodDelaysNoOther checks that a flood of one application, due at one instant, does not delay another application.
+// The other has ten alarms a second, which begin before that instant and last for the given seconds. Its first alarm
+// after the instant must ring before half of the flood has rung. A run with late claims or confirms says nothing about
+// fairness, so it is repeated.
 func floodDelaysNoOther(t *testing.T, databaseURL string, b *testBroker, count, seconds int) {
 	p := startOn(t, databaseURL, b)
 	for run, begun := 1, time.Now(); time.Since(begun) < giveUpAfter; run++ {
@@ -87,8 +88,9 @@ func (p *process) ringFaults() float64 {
 	return p.metric("clockd_ring_database_errors_total") + p.metric(`clockd_ring_rings_total{outcome="in_doubt"}`)
 }
 
-// ringFlood rings a flood beside a few alarms of another application. It returns how many rings of the flood arrived before the other's
-// first alarm that was due at the flood's instant or later. The suffix makes the names of the two applications.
+// ringFlood rings a flood beside a few alarms of another application. It returns how many rings of the flood arrived
+// before the other's first alarm that was due at the flood's instant or later. The suffix makes the names of the two
+// applications.
 func (p *process) ringFlood(b *testBroker, suffix string, count, seconds int) (before int) {
 	t := p.t
 	flood, few := b.receive("flood"+suffix), b.receive("few"+suffix)
@@ -132,7 +134,8 @@ func TestFloodDelaysNoOtherApplication(t *testing.T) {
 	})
 }
 
-// unroutableCostsAProbe checks that the alarms of an application without a queue cost one probe a second, however many they are.
+// unroutableCostsAProbe checks that the alarms of an application without a queue cost one probe a second, however many
+// they are.
 func unroutableCostsAProbe(t *testing.T, databaseURL string, b *testBroker, count int) {
 	p := startOn(t, databaseURL, b)
 	p.setMany("nobody", "c", count, time.Now(), 1)

@@ -17,7 +17,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// startKafka starts kfake, the fake cluster of franz-go, with two brokers and these topics. Nodes reach it over TCP, as a real one.
+// startKafka starts kfake, the fake cluster of franz-go, with two brokers and these topics. Nodes reach it over TCP, as
+// a real one.
 func startKafka(t *testing.T, topics ...string) (cluster *kfake.Cluster, env string) {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(3, topics...))
@@ -52,7 +53,8 @@ func consume(t *testing.T, cluster *kfake.Cluster, topic string) *receiver {
 	return got
 }
 
-// ringOfRecord returns the ring. Its arrival is the time at which the producer made the record, which is before any consumer can have it.
+// ringOfRecord returns the ring. Its arrival is the time at which the producer made the record, which is before any
+// consumer can have it.
 func ringOfRecord(r *kgo.Record) receivedRing {
 	headers := map[string]string{}
 	for _, h := range r.Headers {
@@ -65,8 +67,8 @@ func ringOfRecord(r *kgo.Record) receivedRing {
 	}
 }
 
-// Brokers change, and refuse some requests. A node is killed in the middle. Every alarm arrives, none early, and all copies of a ring have one
-// message id and one key.
+// Brokers change, and refuse some requests. A node is killed in the middle. Every alarm arrives, none early, and all
+// copies of a ring have one message id and one key.
 func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("postgresql") {
@@ -141,7 +143,8 @@ func refuseProduce(r *kmsg.ProduceRequest) kmsg.Response {
 	return res
 }
 
-// A node without brokers says that it cannot ring applications of Kafka. A missing topic holds up only its own application.
+// A node without brokers says that it cannot ring applications of Kafka. A missing topic holds up only its own
+// application.
 func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
 	t.Parallel()
 	databaseURL := sqliteFile(t)

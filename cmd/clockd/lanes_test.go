@@ -277,8 +277,8 @@ func TestCutLanesCostFewClaims(t *testing.T) {
 	}
 }
 
-// The broker confirms the rings of all applications late, each delivery at a moment of its own. No ring is published again, and no application
-// is taken for silent.
+// The broker confirms the rings of all applications late, each delivery at a moment of its own. No ring is published
+// again, and no application is taken for silent.
 func TestLateConfirmsOfAllApplicationsMakeNoCopies(t *testing.T) {
 	t.Parallel()
 	proxy, via := proxied(t, amqpURL())

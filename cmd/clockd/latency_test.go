@@ -10,7 +10,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Each statement takes 300 ms, so a look at the leases takes seconds. The node takes its shards all the same, and rings.
+// Each statement takes 300 ms, so a look at the leases takes seconds. The node takes its shards all the same, and
+// rings.
 func TestNodeFarFromItsDatabaseRings(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb", "postgresql") {
@@ -34,8 +35,8 @@ func TestNodeFarFromItsDatabaseRings(t *testing.T) {
 	}
 }
 
-// A transaction of another service locks the leases while a node dies. The other node says in /readyz that it cannot take the free shards, until the
-// lock ends. Then their alarms ring.
+// A transaction of another service locks the leases while a node dies. The other node says in /readyz that it cannot
+// take the free shards, until the lock ends. Then their alarms ring.
 func TestNodeSaysThatItGetsNoLeases(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb", "postgresql") {

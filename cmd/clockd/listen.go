@@ -20,7 +20,8 @@ type listenCommand struct {
 	Count *int `placeholder:"N" help:"End after this number of rings. Rings that have arrived by then are printed, too. Default: until a signal."`
 }
 
-// Run prints each ring as a line until it has printed Count rings or gets a signal. Faults of the stream go to standard error.
+// Run prints each ring as a line until it has printed Count rings or gets a signal. Faults of the stream go to standard
+// error.
 func (l *listenCommand) Run() error {
 	if l.Count != nil && *l.Count < 1 {
 		return usagef("--count must be at least 1")
@@ -55,8 +56,8 @@ func (l *listenCommand) Run() error {
 	return l.explained(err)
 }
 
-// remarkSilence prints a line if the application is unknown or its rings go elsewhere. Then listening prints nothing. The service takes a
-// subscriber for a while after the target of the application has changed, so it does not say so.
+// remarkSilence prints a line if the application is unknown or its rings go elsewhere. Then listening prints nothing.
+// The service takes a subscriber for a while after the target of the application has changed, so it does not say so.
 func (l *listenCommand) remarkSilence(ctx context.Context) {
 	switch listed, unknown := l.look(ctx, l.Application); {
 	case unknown != "":

@@ -30,7 +30,8 @@ func (s *shell) run(code int, args ...string) (out string) {
 	return string(b)
 }
 
-// listened matches what listening without faults prints to standard error. The application may be unknown until its first alarm is set.
+// listened matches what listening without faults prints to standard error. The application may be unknown until its
+// first alarm is set.
 var listened = regexp.MustCompile(`^listening to shop, Ctrl-C ends it\n(no alarm and no setting of shop is known yet\n)?$`)
 
 // TestListenPrintsAndAcknowledgesRings listens from the command line. The second alarm needs an acknowledgement.
@@ -73,7 +74,8 @@ func TestListenPrintsAndAcknowledgesRings(t *testing.T) {
 	}
 }
 
-// TestWorkersTakeAndAnswerRingsFromTheCommandLine reserves rings, and answers each in another way. The message id is enough to find a ring.
+// TestWorkersTakeAndAnswerRingsFromTheCommandLine reserves rings, and answers each in another way. The message id is
+// enough to find a ring.
 func TestWorkersTakeAndAnswerRingsFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	databaseURL := sqliteFile(t)

@@ -52,7 +52,8 @@ func startJSON(t *testing.T, level string) *process {
 	return p
 }
 
-// TestLogInJSONHasNoOtherLines sends what net/http and the libraries complain about, and starts a second process on the same port.
+// TestLogInJSONHasNoOtherLines sends what net/http and the libraries complain about, and starts a second process on the
+// same port.
 func TestLogInJSONHasNoOtherLines(t *testing.T) {
 	t.Parallel()
 	p := startJSON(t, "debug")
@@ -81,7 +82,8 @@ func TestLogInJSONHasNoOtherLines(t *testing.T) {
 	logLines(t, p.log.String())
 }
 
-// TestDebugLogTellsOfAlarms sets, cancels and rings. Each event has one line with the alarm, and no line has a payload or a detail of the wiring.
+// TestDebugLogTellsOfAlarms sets, cancels and rings. Each event has one line with the alarm, and no line has a payload
+// or a detail of the wiring.
 func TestDebugLogTellsOfAlarms(t *testing.T) {
 	t.Parallel()
 	p := startJSON(t, "debug")

@@ -108,14 +108,15 @@ func errorLogger(command *kong.Node) *slog.Logger {
 	return nil
 }
 
-// configures reports whether the command validates the configuration of the service. It reports faulty values together with its own faults.
+// configures reports whether the command validates the configuration of the service. It reports faulty values together
+// with its own faults.
 func configures(command *kong.Node) bool {
 	_, is := command.Target.Addr().Interface().(interface{ configures() })
 	return is
 }
 
-// misused prints the mistakes of the command line, the environment or the configuration file, and returns the exit code. The --help of the
-// command tells more.
+// misused prints the mistakes of the command line, the environment or the configuration file, and returns the exit
+// code. The --help of the command tells more.
 func misused(command string, reason error) int {
 	_, _ = fmt.Fprintf(stderr, "clockd: %v\ntry: %s --help\n", reason, command)
 	return exitUsage

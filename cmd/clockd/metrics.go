@@ -11,7 +11,8 @@ import (
 	"github.com/clockd/clockd/clock/stats"
 )
 
-// clockMetrics registers the domain's metrics, and returns the functions that the domain calls. Ops count in recorder, too.
+// clockMetrics registers the domain's metrics, and returns the functions that the domain calls. Ops count in recorder,
+// too.
 func clockMetrics(reg prometheus.Registerer, recorder *stats.Recorder) clock.Metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 15) // 0.5 ms to 8 s
 	transactions := prometheus.NewHistogramVec(prometheus.HistogramOpts{

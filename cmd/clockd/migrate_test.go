@@ -44,8 +44,8 @@ func mustExec(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// A failed migration ends the start at once, with an error that names the migration. clockd does not repeat it as if the database
-// were unavailable.
+// A failed migration ends the start at once, with an error that names the migration. clockd does not repeat it as if
+// the database were unavailable.
 func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines {
@@ -68,8 +68,8 @@ func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 	}
 }
 
-// SIGTERM ends a migration after its running statement, which waits for a person's lock in this test. The next start continues the
-// migration.
+// SIGTERM ends a migration after its running statement, which waits for a person's lock in this test. The next start
+// continues the migration.
 func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 	t.Parallel()
 	databaseURL := migrated(t, mariadb(t))

@@ -10,9 +10,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Alarms of one application name the broker, its stream, its endpoint and its workers, or no target. A node is killed in the middle. Each alarm rings
-// at its own target, none early, under one message id. After the settings allow the endpoint no longer, its alarms ring to the target of the
-// application.
+// Alarms of one application name the broker, its stream, its endpoint and its workers, or no target. A node is killed
+// in the middle. Each alarm rings at its own target, none early, under one message id. After the settings allow the
+// endpoint no longer, its alarms ring to the target of the application.
 func TestAlarmsRingAtTheTargetsTheyName(t *testing.T) {
 	t.Parallel()
 	databaseURL, b := postgres(t), dialBroker(t, amqpURL())

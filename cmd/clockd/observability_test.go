@@ -19,7 +19,8 @@ import (
 
 const observability = "../../deploy/observability/"
 
-// registeredMetrics returns the names of all metrics that clockd registers, with RabbitMQ and Kafka as targets. Nothing is started.
+// registeredMetrics returns the names of all metrics that clockd registers, with RabbitMQ and Kafka as targets. Nothing
+// is started.
 func registeredMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	var flags serveFlags

@@ -67,7 +67,8 @@ func withPaused(before settings.Version, paused bool) (string, error) {
 // confirmationPoll is the time between two looks at the nodes.
 const confirmationPoll = 200 * time.Millisecond
 
-// awaitNodes waits until every node has confirmed this number of changes, or has lost its leases. begun is a time after the change.
+// awaitNodes waits until every node has confirmed this number of changes, or has lost its leases. begun is a time after
+// the change.
 func (p *applicationPauseCommand) awaitNodes(ctx context.Context, st store.Store, changes int64, begun time.Time) error {
 	for {
 		waiting, err := unconfirmedNodes(ctx, st, changes, begun)
@@ -96,8 +97,8 @@ func (p *applicationPauseCommand) printConfirmed() error {
 	return err
 }
 
-// unconfirmedNodes describes the nodes that may still start claims which these changes of settings forbid. A node whose leases have ended starts none
-// once its settings are too old, at the latest settings.HoldAfter after the change.
+// unconfirmedNodes describes the nodes that may still start claims which these changes of settings forbid. A node whose
+// leases have ended starts none once its settings are too old, at the latest settings.HoldAfter after the change.
 func unconfirmedNodes(ctx context.Context, st store.Store, changes int64, begun time.Time) (waiting []string, err error) {
 	micros, err := st.Time(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// An application is paused under load of two nodes. After the command has answered, no ring of it starts, also not when one node is killed. After
-// the resume each alarm rings.
+// An application is paused under load of two nodes. After the command has answered, no ring of it starts, also not when
+// one node is killed. After the resume each alarm rings.
 func TestPausedApplicationDoesNotRing(t *testing.T) {
 	t.Parallel()
 	const whilePaused = 50
@@ -44,7 +44,8 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 	})
 }
 
-// A build that does not know pauses of applications writes a row without the number of settings. The command names the node.
+// A build that does not know pauses of applications writes a row without the number of settings. The command names the
+// node.
 func TestPauseNamesNodesThatCannotConfirm(t *testing.T) {
 	t.Parallel()
 	databaseURL := postgres(t)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// startProfile writes a CPU profile of this process to clockd-PID.pprof in the directory, until stop is called. If dir is empty it
-// writes nothing.
+// startProfile writes a CPU profile of this process to clockd-PID.pprof in the directory, until stop is called. If dir
+// is empty it writes nothing.
 func startProfile(dir string) (stop func() error, err error) {
 	if dir == "" {
 		return func() error { return nil }, nil

@@ -22,8 +22,8 @@ func (p *process) worker() *client.Client {
 	return c
 }
 
-// Workers reserve rings at two nodes, and a node is killed in the middle. Every alarm is finished once, none is early, and no two workers have the same
-// ring at a time.
+// Workers reserve rings at two nodes, and a node is killed in the middle. Every alarm is finished once, none is early,
+// and no two workers have the same ring at a time.
 func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("sqlite") {
@@ -150,8 +150,8 @@ func TestReserveWorksOnAnyNode(t *testing.T) {
 	}
 }
 
-// An application rings to its stream, and some of its alarms name pull. Its subscriber is at one node, and its worker at another one. Each gets its
-// alarms of all shards, whichever node owns them.
+// An application rings to its stream, and some of its alarms name pull. Its subscriber is at one node, and its worker
+// at another one. Each gets its alarms of all shards, whichever node owns them.
 func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosenShared("mariadb") {
@@ -180,8 +180,8 @@ func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 	}
 }
 
-// An application leaves the stream for pull while a subscriber stays connected to one node. A worker at the other node gets all alarms, long before
-// the subscriber counts no more.
+// An application leaves the stream for pull while a subscriber stays connected to one node. A worker at the other node
+// gets all alarms, long before the subscriber counts no more.
 func TestSubscriberOfAFormerTargetHoldsUpNoWorker(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosenShared("postgresql") {

@@ -41,8 +41,9 @@ func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, 
 	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, durable: durable, settings: watch, access: tokens, zones: zones, self: self, node: cfg.Node}
 }
 
-// view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails all writes,
-// and while the process stops. With any other fault it is ready, because sets must go on while the broker is away.
+// view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails
+// all writes, and while the process stops. With any other fault it is ready, because sets must go on while the broker
+// is away.
 func (r *readiness) view() clockhttp.Readiness {
 	_, err := r.timebase.Now()
 	writing, refused := r.service.Writable(), r.keeper.Refused()
@@ -86,7 +87,8 @@ func lanes(s *ring.RouteState) clockhttp.Check {
 	}
 }
 
-// abilities names the living nodes that lack an ability. Their shards move to nodes that have the ability, if there are any.
+// abilities names the living nodes that lack an ability. Their shards move to nodes that have the ability, if there are
+// any.
 func (r *readiness) abilities() clockhttp.Check {
 	limited := r.keeper.Limited()
 	if len(limited) == 0 {

@@ -22,8 +22,9 @@ import (
 // readBound is how many reads of requests one node runs on the database at the same time, at most.
 const readBound = 6
 
-// TestDroppedListsDoNotDelaySets drops 300 lists that read as many rows as a list may, and sets an alarm after each. All sets succeed. An
-// alarm rings while lists are still being dropped. The server never runs more than readBound lists, and in the end it runs none.
+// TestDroppedListsDoNotDelaySets drops 300 lists that read as many rows as a list may, and sets an alarm after each.
+// All sets succeed. An alarm rings while lists are still being dropped. The server never runs more than readBound
+// lists, and in the end it runs none.
 func TestDroppedListsDoNotDelaySets(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines {
@@ -124,8 +125,8 @@ func (p *process) fillWith(application string, n int, text string) {
 	}
 }
 
-// dropListsWhile requests a list that finds no alarm, and closes the connection after 27 ms. Then it calls each with the number of
-// dropped lists, and repeats all that while each returns true.
+// dropListsWhile requests a list that finds no alarm, and closes the connection after 27 ms. Then it calls each with
+// the number of dropped lists, and repeats all that while each returns true.
 func (p *process) dropListsWhile(application string, each func(n int) (more bool)) (dropped int) {
 	p.t.Helper()
 	address := strings.TrimPrefix(p.url, "http://")

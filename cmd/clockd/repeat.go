@@ -24,7 +24,8 @@ type repeatFlags struct {
 	Overlap     string `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
 }
 
-// repeat returns the rule that the flags describe, nil without --cron and --every. With --at the time zone belongs to the local time.
+// repeat returns the rule that the flags describe, nil without --cron and --every. With --at the time zone belongs to
+// the local time.
 func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r := client.Repeat{
 		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed), MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap),
@@ -64,7 +65,8 @@ func schedule(r *client.Repeat) string {
 	return "every " + span(r.Every)
 }
 
-// describeRepeat returns the rule of a repeating alarm and its occurrence in lines for people, "" for an alarm that rings once.
+// describeRepeat returns the rule of a repeating alarm and its occurrence in lines for people, "" for an alarm that
+// rings once.
 func describeRepeat(a *client.Alarm) string {
 	if a.Repeat == nil || a.Occurrence == nil {
 		return ""

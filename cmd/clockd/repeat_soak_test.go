@@ -16,8 +16,8 @@ const (
 	occurrences = 60   // of each alarm
 )
 
-// A thousand alarms ring every second for a minute. With missed "all" each of them rings exactly 60 times. By default its rings and its counted
-// misses are 60. The log has the lateness beside that of as many alarms that ring once.
+// A thousand alarms ring every second for a minute. With missed "all" each of them rings exactly 60 times. By default
+// its rings and its counted misses are 60. The log has the lateness beside that of as many alarms that ring once.
 func TestSoakEachOfAThousandAlarmsRingsEverySecond(t *testing.T) {
 	for _, e := range engines { // one after the other, because they share the machine
 		t.Run(e.name, func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestSoakEachOfAThousandAlarmsRingsEverySecond(t *testing.T) {
 	}
 }
 
-// setEachSecond sets that many alarms for each of the seconds. It returns the begin of the first second. All are set before.
+// setEachSecond sets that many alarms for each of the seconds. It returns the begin of the first second. All are set
+// before.
 func (p *process) setEachSecond(application string, alarm func(i, second int, begin time.Time) map[string]any, seconds int) (begin time.Time) {
 	p.t.Helper()
 	begin = time.Now().Add(time.Duration(5+seconds/4) * time.Second).Truncate(time.Second)

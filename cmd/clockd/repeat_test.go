@@ -32,9 +32,10 @@ func (p *process) occurrences(application, id string) occurrenceCounts {
 	return counts
 }
 
-// TestEachOccurrenceRingsOrIsCounted sets alarms that repeat every second, and kills the node in the middle. With missed "all" each occurrence
-// rings, or is skipped because the ring before it is in doubt; by default each one rings or is counted as missed. Copies carry the message
-// id, and the time, of their ring, and no two occurrences have one message id.
+// TestEachOccurrenceRingsOrIsCounted sets alarms that repeat every second, and kills the node in the middle. With
+// missed "all" each occurrence rings, or is skipped because the ring before it is in doubt; by default each one rings
+// or is counted as missed. Copies carry the message id, and the time, of their ring, and no two occurrences have one
+// message id.
 func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 	t.Parallel()
 	const definitions, times = 20, 6

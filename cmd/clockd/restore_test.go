@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// After a restore no message id names another ring than before, alarms that may have rung ring again under the same message id, and alarms that
-// ring at most once do not.
+// After a restore no message id names another ring than before, alarms that may have rung ring again under the same
+// message id, and alarms that ring at most once do not.
 func TestRestoredDatabaseRepeatsNoMessageID(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines {
@@ -127,7 +127,8 @@ func (p *process) setAtOnce(payload string, ids ...string) {
 	}
 }
 
-// wantOnlyDueAgain checks that only the due alarm has its message id again, with the same body, and that the at-most-once alarm has not rung.
+// wantOnlyDueAgain checks that only the due alarm has its message id again, with the same body, and that the
+// at-most-once alarm has not rung.
 func wantOnlyDueAgain(t *testing.T, lost, again []receivedRing) {
 	t.Helper()
 	bodies := map[string]string{}

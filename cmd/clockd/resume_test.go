@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// lossyProxy passes connections on to clockd. When it is cut, it first takes bytes from clockd without passing them on, as the buffers of a
-// network do, and then closes its connections.
+// lossyProxy passes connections on to clockd. When it is cut, it first takes bytes from clockd without passing them on,
+// as the buffers of a network do, and then closes its connections.
 type lossyProxy struct {
 	listener net.Listener
 	server   string
@@ -93,8 +93,9 @@ func (p *lossyProxy) closeAll() {
 	p.conns = nil
 }
 
-// A client loses its connection again and again in the middle of a flow of rings, each time with rings that clockd has written. It resumes: each
-// alarm rings, and its copies have one message id. An alarm that was cancelled in the meantime never rings.
+// A client loses its connection again and again in the middle of a flow of rings, each time with rings that clockd has
+// written. It resumes: each alarm rings, and its copies have one message id. An alarm that was cancelled in the
+// meantime never rings.
 func TestResumedStreamLosesNoRing(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb") {

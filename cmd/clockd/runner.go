@@ -18,8 +18,8 @@ type component struct {
 	endBy func(time.Time)
 }
 
-// runner owns every goroutine of the service. It starts the components in order and stops them in the reverse order. Each component
-// has stopped before the next one is told to stop.
+// runner owns every goroutine of the service. It starts the components in order and stops them in the reverse order.
+// Each component has stopped before the next one is told to stop.
 type runner struct {
 	log      *slog.Logger
 	shutdown fx.Shutdowner

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// secretVariables are the environment variables that may contain a password. Each may be in a file instead: the variable with _FILE at its end
-// names it. So a secret need not be in the environment of a process, which its children and its user can read.
+// secretVariables are the environment variables that may contain a password. Each may be in a file instead: the
+// variable with _FILE at its end names it. So a secret need not be in the environment of a process, which its children
+// and its user can read.
 var secretVariables = []string{"CLOCKD_DATABASE_URL", "CLOCKD_AMQP_URL", "CLOCKD_AMQP_MANAGEMENT_URL", "CLOCKD_KAFKA_PASSWORD", "CLOCKD_TOKEN"}
 
 // fileSuffix ends the name of a variable that names the file of a secret.
@@ -17,7 +18,8 @@ const fileSuffix = "_FILE"
 // secretFile is a file that a variable names.
 type secretFile struct{ path, content string }
 
-// readSecretFiles returns the files that are named, by the variable whose value they have. A variable that is set beside its file is an error.
+// readSecretFiles returns the files that are named, by the variable whose value they have. A variable that is set
+// beside its file is an error.
 func readSecretFiles() (map[string]secretFile, error) {
 	files := map[string]secretFile{}
 	var errs []error

@@ -47,7 +47,8 @@ func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *s
 	return w
 }
 
-// routeBySettings makes the loop follow the settings: at each change, the addressees with another route than before are routed anew.
+// routeBySettings makes the loop follow the settings: at each change, the addressees with another route than before are
+// routed anew.
 func routeBySettings(watch *settings.Watch, targets *targets, loop *ring.Loop) {
 	watch.OnChange(func(before, after *settings.Snapshot, changed []string) {
 		was, is := targets.routerOf(before), targets.routerOf(after)
@@ -125,12 +126,12 @@ func (v *settingsView) Applied(application string) clockhttp.AppliedSettings {
 	return applied
 }
 
-// formerSubscribers is the time after a change of an application's settings for which its clients at a former target count. Tries in doubt at that
-// target may be repeated in this time.
+// formerSubscribers is the time after a change of an application's settings for which its clients at a former target
+// count. Tries in doubt at that target may be repeated in this time.
 const formerSubscribers = 2 * time.Minute
 
-// subscribers are the subscribers of applications that ring to the stream, and the workers that reserve rings. Other nodes leave the alarms of these
-// applications to this node.
+// subscribers are the subscribers of applications that ring to the stream, and the workers that reserve rings. Other
+// nodes leave the alarms of these applications to this node.
 type subscribers struct {
 	*stream.Target
 	settings *settings.Watch
@@ -138,9 +139,9 @@ type subscribers struct {
 	time     *clock.Timebase
 }
 
-// Applications returns the lines that announce the applications with a subscriber or a worker here, sorted. A line names only the alarms that ring to
-// them: other alarms of the application may ring to a target that another node has. Clients at a former target rest: they get the alarms only while no
-// node has clients at the present target.
+// Applications returns the lines that announce the applications with a subscriber or a worker here, sorted. A line
+// names only the alarms that ring to them: other alarms of the application may ring to a target that another node has.
+// Clients at a former target rest: they get the alarms only while no node has clients at the present target.
 func (s *subscribers) Applications() (lines []string) {
 	snapshot := s.settings.Snapshot()
 	working, resting := s.targets.pulls.Applications()
@@ -189,7 +190,8 @@ func (s *subscribers) count(snapshot *settings.Snapshot, application string) boo
 	return s.targets.mayRingTo(snapshot, application, clock.TargetStream) || s.changedLately(snapshot, application)
 }
 
-// changedLately reports whether the application's settings have changed in the last time, in which tries in doubt at a former target may be repeated.
+// changedLately reports whether the application's settings have changed in the last time, in which tries in doubt at a
+// former target may be repeated.
 func (s *subscribers) changedLately(snapshot *settings.Snapshot, application string) bool {
 	settings := snapshot.Of(application)
 	now, err := s.time.Now()

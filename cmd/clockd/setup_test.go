@@ -21,8 +21,8 @@ func TestMissingFolderEndsTheStart(t *testing.T) {
 	}
 }
 
-// TestWrongDatabaseIsNamedAtTheStart starts with an unknown user, and with a database that does not exist. The log says that waiting
-// hardly helps, and the end of the start says how long it has waited.
+// TestWrongDatabaseIsNamedAtTheStart starts with an unknown user, and with a database that does not exist. The log says
+// that waiting hardly helps, and the end of the start says how long it has waited.
 func TestWrongDatabaseIsNamedAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, e := range sharedEngines() {

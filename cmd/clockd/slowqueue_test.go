@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// slowQueueProxy is a TCP proxy in front of RabbitMQ that passes on the confirms of one application's rings late, and all other frames at once.
+// slowQueueProxy is a TCP proxy in front of RabbitMQ that passes on the confirms of one application's rings late, and
+// all other frames at once.
 type slowQueueProxy struct {
 	listener net.Listener
 	broker   string
@@ -180,8 +181,8 @@ func (c *slowQueueConn) holdAck(f frame) frame {
 	return nil
 }
 
-// One queue always confirms late, beside queues that confirm at once. Its rings are published once each, in time, and all of them; the others
-// do not wait for it.
+// One queue always confirms late, beside queues that confirm at once. Its rings are published once each, in time, and
+// all of them; the others do not wait for it.
 func TestSlowQueueBesideQuickOnesGetsNoCopies(t *testing.T) {
 	t.Parallel()
 	b := dialBroker(t, amqpURL())

@@ -12,8 +12,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// sources finds the values of flags that are not on the command line, and collects the faults of all values. So a person learns of all mistakes
-// at once, while the parser stops at its first error. A flag with a faulty value has its default.
+// sources finds the values of flags that are not on the command line, and collects the faults of all values. So a
+// person learns of all mistakes at once, while the parser stops at its first error. A flag with a faulty value has its
+// default.
 type sources struct {
 	secrets map[string]secretFile // contents of the files that variables name, by the variable without _FILE
 	file    configFile            // configuration file
@@ -48,8 +49,8 @@ func (*cli) BeforeReset(s *sources) error { //nolint:unparam // the parser deman
 	return nil
 }
 
-// BeforeResolve reads the files that have values, and checks the flags of the command line. The parser calls it after --help, which needs no
-// valid configuration.
+// BeforeResolve reads the files that have values, and checks the flags of the command line. The parser calls it after
+// --help, which needs no valid configuration.
 func (*cli) BeforeResolve(ctx *kong.Context, s *sources) error { //nolint:unparam // the parser demands the result
 	s.origins = map[*kong.Flag]origin{}
 	for _, path := range ctx.Path {
@@ -114,7 +115,8 @@ func (s *sources) add(err error) {
 	s.faults = append(s.faults, err)
 }
 
-// tolerate takes a faulty value of a flag of the command line as the default. It returns the error unless it has noted it.
+// tolerate takes a faulty value of a flag of the command line as the default. It returns the error unless it has noted
+// it.
 func (s *sources) tolerate(v *kong.Value, err error) error {
 	if s.traced || v.Flag == nil {
 		return err
@@ -157,8 +159,8 @@ func configFaults(faults []error) error {
 	return usage(errors.Join(faults...))
 }
 
-// configure makes the configuration of the service. Its error has the faults of the values and of all parts. flags are the flags of the
-// selected command.
+// configure makes the configuration of the service. Its error has the faults of the values and of all parts. flags are
+// the flags of the selected command.
 func (s *sources) configure(ctx *kong.Context, flags *serveFlags) (*config, error) {
 	cfg, err := newConfig(*flags)
 	reasons := faultsOf(err)
@@ -177,8 +179,9 @@ func (s *sources) configure(ctx *kong.Context, flags *serveFlags) (*config, erro
 	return nil, &configError{reasons: errors.Join(faults...)}
 }
 
-// culprits returns for each fault of the parts the names of the values that cause it. The parts do not know where their values come from. So each
-// given value is replaced by its default for a moment: it causes the faults that then are gone.
+// culprits returns for each fault of the parts the names of the values that cause it. The parts do not know where their
+// values come from. So each given value is replaced by its default for a moment: it causes the faults that then are
+// gone.
 func (s *sources) culprits(ctx *kong.Context, flags *serveFlags, reasons []string) [][]string {
 	names := make([][]string, len(reasons))
 	for _, flag := range ctx.Selected().Flags {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// refused runs clockd with mistakes in its configuration. It returns the lines of its output, after it has checked the exit code.
+// refused runs clockd with mistakes in its configuration. It returns the lines of its output, after it has checked the
+// exit code.
 func refused(t *testing.T, env []string, args ...string) []string {
 	t.Helper()
 	out, code := typed(t, env, args...)
@@ -17,7 +18,8 @@ func refused(t *testing.T, env []string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(out), "\n")
 }
 
-// wantLines checks that each wanted text begins a line of the configuration error, and that the error has no further lines.
+// wantLines checks that each wanted text begins a line of the configuration error, and that the error has no further
+// lines.
 func wantLines(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	mistakes := 0
@@ -36,8 +38,8 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestAllConfigurationErrorsAreReportedTogether mixes values that cannot be read, values out of bounds and values that do not fit together, from
-// variables, flags and files of secrets.
+// TestAllConfigurationErrorsAreReportedTogether mixes values that cannot be read, values out of bounds and values that
+// do not fit together, from variables, flags and files of secrets.
 func TestAllConfigurationErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")

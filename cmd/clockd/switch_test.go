@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// follow collects the application's rings from the streams of whatever processes url returns. It connects again when a stream ends, and while
-// the application has none.
+// follow collects the application's rings from the streams of whatever processes url returns. It connects again when a
+// stream ends, and while the application has none.
 func follow(t *testing.T, r *receiver, application string, url func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,8 +66,8 @@ func (r *receiver) readStream(ctx context.Context, url string) {
 	}
 }
 
-// An application is switched between the broker and the stream again and again under load, and a node is killed in the middle. Every alarm rings,
-// at the broker or at the stream. Nothing rings early, and copies carry the same message id.
+// An application is switched between the broker and the stream again and again under load, and a node is killed in the
+// middle. Every alarm rings, at the broker or at the stream. Nothing rings early, and copies carry the same message id.
 func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb") {

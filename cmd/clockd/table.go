@@ -5,7 +5,8 @@ import (
 	"text/tabwriter"
 )
 
-// table prints rows in columns for people. It prints the heading with the first row, so an error before it has no heading.
+// table prints rows in columns for people. It prints the heading with the first row, so an error before it has no
+// heading.
 type table struct {
 	columns *tabwriter.Writer
 	heading string // not printed yet; "" if it is printed

@@ -35,7 +35,8 @@ type targets struct {
 	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the stream, webhooks, gRPC, reserves and, with a broker, the exchange and Kafka. The settings of an application name its target.
+// newTargets returns the stream, webhooks, gRPC, reserves and, with a broker, the exchange and Kafka. The settings of
+// an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch *settings.Watch) (*targets, error) {
 	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: watch.Webhook, Registerer: reg})
 	if err != nil {
@@ -66,9 +67,10 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch 
 	return t, nil
 }
 
-// routeOf returns the route of an addressee: the route to the target that its alarms name, if the settings of the application allow it. Otherwise it is
-// the route to the target that the settings name, or to the default target. It returns nil if this process has no such target, and if the settings
-// cannot be read: another target must not get the rings.
+// routeOf returns the route of an addressee: the route to the target that its alarms name, if the settings of the
+// application allow it. Otherwise it is the route to the target that the settings name, or to the default target. It
+// returns nil if this process has no such target, and if the settings cannot be read: another target must not get the
+// rings.
 func (t *targets) routeOf(snapshot *settings.Snapshot, to store.Addressee) *ring.Route {
 	kind, err := t.kindOf(snapshot, to)
 	if err != nil {
@@ -106,7 +108,8 @@ func (t *targets) whyNoRoute(snapshot *settings.Snapshot, to store.Addressee) st
 	return fmt.Sprintf("this node has no target %s", kind)
 }
 
-// mayRingTo reports whether alarms of the application ring to the target in this process: all of them, or those that name it.
+// mayRingTo reports whether alarms of the application ring to the target in this process: all of them, or those that
+// name it.
 func (t *targets) mayRingTo(snapshot *settings.Snapshot, application string, target clock.TargetKind) bool {
 	return slices.ContainsFunc([]clock.TargetKind{clock.NoTarget, target}, func(named clock.TargetKind) bool {
 		route := t.routeOf(snapshot, store.Addressee{Application: application, Target: named})
@@ -114,7 +117,8 @@ func (t *targets) mayRingTo(snapshot *settings.Snapshot, application string, tar
 	})
 }
 
-// missing returns the first target of an application's settings that this process does not have, NoTarget if it has all of them.
+// missing returns the first target of an application's settings that this process does not have, NoTarget if it has all
+// of them.
 func (t *targets) missing(snapshot *settings.Snapshot, s *settings.Current) clock.TargetKind {
 	for _, target := range append([]clock.TargetKind{s.Target}, s.Allowed...) {
 		if t.routeOf(snapshot, store.Addressee{Application: s.Stored.Application, Target: target}) == nil {
@@ -168,24 +172,27 @@ func streamRoute(s *stream.Target) *ring.Route {
 	return &ring.Route{Name: "stream", Target: s, Kind: clock.TargetStream, HoldsClaims: true, SeparateReplies: true}
 }
 
-// webhookRoute returns the route to webhooks. It has no ability, because each application has an endpoint of its own. Its claims do not hold
-// their transactions, because requests may take long.
+// webhookRoute returns the route to webhooks. It has no ability, because each application has an endpoint of its own.
+// Its claims do not hold their transactions, because requests may take long.
 func webhookRoute(t *webhook.Target) *ring.Route {
 	return &ring.Route{Name: "webhook", Target: t, Kind: clock.TargetWebhook, SeparateReplies: true}
 }
 
-// grpcRoute returns the route to methods of gRPC. As with webhooks, it has no ability, and its claims do not hold their transactions.
+// grpcRoute returns the route to methods of gRPC. As with webhooks, it has no ability, and its claims do not hold their
+// transactions.
 func grpcRoute(t *grpc.Target) *ring.Route {
 	return &ring.Route{Name: "grpc", Target: t, Kind: clock.TargetGRPC, SeparateReplies: true}
 }
 
-// pullRoute returns the route to workers that reserve rings. It has no ability, because a worker serves one application only.
+// pullRoute returns the route to workers that reserve rings. It has no ability, because a worker serves one application
+// only.
 func pullRoute(t *pull.Target) *ring.Route {
 	return &ring.Route{Name: "pull", Target: t, Kind: clock.TargetPull, HoldsClaims: true, SeparateReplies: true}
 }
 
-// kafkaRoute returns the route to Kafka. Its claims hold their transactions, because brokers reply in milliseconds, and the wait for replies is
-// bounded, as with RabbitMQ. A broker replies to the rings of several applications at once, so replies are not separate.
+// kafkaRoute returns the route to Kafka. Its claims hold their transactions, because brokers reply in milliseconds, and
+// the wait for replies is bounded, as with RabbitMQ. A broker replies to the rings of several applications at once, so
+// replies are not separate.
 func kafkaRoute(t *kafka.Target) *ring.Route {
 	return &ring.Route{Name: "kafka", Target: t, Kind: clock.TargetKafka, HoldsClaims: true, Ability: lease.AbilityKafka}
 }
@@ -202,7 +209,8 @@ func (t *targets) settingsChanged() {
 	}
 }
 
-// refusesDestination reports whether the settings of an application name an exchange of RabbitMQ that this process does not allow.
+// refusesDestination reports whether the settings of an application name an exchange of RabbitMQ that this process does
+// not allow.
 func (t *targets) refusesDestination(application string) bool {
 	for _, s := range t.sessions {
 		if s.Accepts(application) != nil {
@@ -220,7 +228,8 @@ func (t *targets) warnings() (warnings []string) {
 	return warnings
 }
 
-// findings asks all RabbitMQ sessions whether the bound queues keep confirmed messages. The result is nil if none knows.
+// findings asks all RabbitMQ sessions whether the bound queues keep confirmed messages. The result is nil if none
+// knows.
 func (t *targets) findings(ctx context.Context) (findings []store.Finding, err error) {
 	for _, s := range t.sessions {
 		found, sessionErr := s.Findings(ctx)

@@ -61,8 +61,8 @@ func (p *process) details(name, status string) (details []string) {
 	return details
 }
 
-// One process rings some applications over RabbitMQ and others over the stream. An outage of RabbitMQ holds up only its own applications,
-// and readiness names the target. A subscriber that does not read holds up only its own application.
+// One process rings some applications over RabbitMQ and others over the stream. An outage of RabbitMQ holds up only its
+// own applications, and readiness names the target. A subscriber that does not read holds up only its own application.
 func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("sqlite") {
@@ -123,9 +123,9 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 	}
 }
 
-// A subscriber that does not read is cut while a flush of rings is blocked. Each flush has one ring here. Only that ring is in doubt, and does not
-// ring again, because it rings at most once. If no byte of it was written, it is not in doubt, but that is rare. The rings of the delivery that
-// were not begun ring to the next subscriber.
+// A subscriber that does not read is cut while a flush of rings is blocked. Each flush has one ring here. Only that
+// ring is in doubt, and does not ring again, because it rings at most once. If no byte of it was written, it is not in
+// doubt, but that is rare. The rings of the delivery that were not begun ring to the next subscriber.
 func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("sqlite") {
@@ -134,8 +134,8 @@ func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 			p := startOn(t, e.open(t), nil)
 			const count = 80
 			begun := 0
-			// A delivery has four rings of 64 KiB. The receive buffers differ by half a ring, so in some rounds the blocked ring is not the
-			// last of its delivery.
+			// A delivery has four rings of 64 KiB. The receive buffers differ by half a ring, so in some rounds the
+			// blocked ring is not the last of its delivery.
 			for _, readBuffer := range []int{4 << 10, 36 << 10, 68 << 10, 100 << 10} {
 				application := fmt.Sprint("shop", readBuffer)
 				for i := range count {

@@ -15,8 +15,9 @@ var (
 	stderr = terminal{os.Stderr}
 )
 
-// terminal writes text for people. Any client may choose business ids, reasons and names, so terminal writes control and format
-// characters as \u escapes. None of them can then move the cursor, set a title or reverse text. In JSON the escapes mean the same.
+// terminal writes text for people. Any client may choose business ids, reasons and names, so terminal writes control
+// and format characters as \u escapes. None of them can then move the cursor, set a title or reverse text. In JSON the
+// escapes mean the same.
 type terminal struct{ io.Writer }
 
 // Write escapes p and writes all of it. A character must not be split between two calls.

@@ -12,14 +12,16 @@ import (
 	"time"
 )
 
-// kanton is the time zone whose rules the newer build changes: from 13 to 14 hours ahead of UTC, without daylight saving.
+// kanton is the time zone whose rules the newer build changes: from 13 to 14 hours ahead of UTC, without daylight
+// saving.
 const (
 	kanton       = "Pacific/Kanton"
 	kantonNow    = 13 * time.Hour
 	kantonSource = "Pacific/Kiritimati"
 )
 
-// builtWithNewerData builds clockd with newer time-zone data, in which kanton has the rules of kantonSource. It returns the path of the program.
+// builtWithNewerData builds clockd with newer time-zone data, in which kanton has the rules of kantonSource. It returns
+// the path of the program.
 func builtWithNewerData(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,8 +99,8 @@ func (p *process) zoned(id string) (a zonedAlarm, due time.Time) {
 	return a, a.RingAt
 }
 
-// A build with newer time-zone data joins a database. It moves the alarms of the zone whose rules have changed, earlier or later, whatever node
-// rings them, and no others. The node with older data goes on, and warns. The generation stays.
+// A build with newer time-zone data joins a database. It moves the alarms of the zone whose rules have changed, earlier
+// or later, whatever node rings them, and no others. The node with older data goes on, and warns. The generation stays.
 func TestNewerTimeZoneDataMovesAlarms(t *testing.T) {
 	t.Parallel()
 	newer := builtWithNewerData(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// tokenCommand makes and ends access tokens. It works on the database, not over HTTP, so the first token needs no open interface.
+// tokenCommand makes and ends access tokens. It works on the database, not over HTTP, so the first token needs no open
+// interface.
 type tokenCommand struct {
 	Create tokenCreateCommand `cmd:"" help:"Make a token and print it. It is shown this once."`
 	List   tokenListCommand   `cmd:"" help:"List all tokens, without their secrets."`
@@ -40,7 +41,8 @@ func (f *tokenFlags) atDatabaseTime(do func(ctx context.Context, st store.Store,
 	})
 }
 
-// print prints the text of the token to standard output, and a line for people to standard error. With --json both are one object.
+// print prints the text of the token to standard output, and a line for people to standard error. With --json both are
+// one object.
 func (f *tokenFlags) print(text access.Text, t *access.Token) error {
 	if f.JSON {
 		made := tokenJSON(t)

@@ -16,7 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// otlpReceiver is the HTTP side of an OpenTelemetry collector: it decodes the requests of exporters and keeps their spans.
+// otlpReceiver is the HTTP side of an OpenTelemetry collector: it decodes the requests of exporters and keeps their
+// spans.
 type otlpReceiver struct {
 	*httptest.Server
 

@@ -12,8 +12,9 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// An application exists without being made, so a command for a misspelt one succeeds. It then says on standard error that nothing of the
-// application is known. With more than mostLooked applications, and when the look fails, it says nothing.
+// An application exists without being made, so a command for a misspelt one succeeds. It then says on standard error
+// that nothing of the application is known. With more than mostLooked applications, and when the look fails, it says
+// nothing.
 const (
 	mostLooked  = 2000
 	lookPage    = 500 // most applications of a page of the service
@@ -28,8 +29,8 @@ func unknownApplication(application string, known []string) string {
 	return fmt.Sprintf("no alarm and no setting of %s is known yet%s", application, suggestion(application, known))
 }
 
-// look asks the service for the application. It returns the application as listed, or a line for people that nothing of it is known. Both are
-// empty if that cannot be found out.
+// look asks the service for the application. It returns the application as listed, or a line for people that nothing of
+// it is known. Both are empty if that cannot be found out.
 func (f clientFlags) look(ctx context.Context, application string) (listed *client.Application, unknown string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -70,7 +71,8 @@ func (f clientFlags) remarkUnknown(application string) {
 	}
 }
 
-// orUnknown returns the error of a call. It adds a line if the cause may be a misspelt application, and nothing of the application is known.
+// orUnknown returns the error of a call. It adds a line if the cause may be a misspelt application, and nothing of the
+// application is known.
 func (f clientFlags) orUnknown(application string, err error) error {
 	e, is := errors.AsType[*client.Error](err)
 	if !is || !slices.Contains([]string{client.CodeUnknownAlarm, client.CodeUnknownRing, client.CodeRingsElsewhere}, e.Code) {

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestCommandsRemarkUnknownApplications runs commands for an application without alarms. The server lists the application shop, whose rings go to a
-// webhook, or it refuses the list as an old server does, or the token does not cover the application.
+// TestCommandsRemarkUnknownApplications runs commands for an application without alarms. The server lists the
+// application shop, whose rings go to a webhook, or it refuses the list as an old server does, or the token does not
+// cover the application.
 func TestCommandsRemarkUnknownApplications(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{"/v1/applications": `200 {"applications":[{"application":"shop","target":"webhook"}]}`}
@@ -80,7 +81,8 @@ func TestTablesHaveNoHeadingBeforeAnError(t *testing.T) {
 	}
 }
 
-// TestApplicationCommandsRemarkUnknownApplications pauses an application without alarms and settings, which is allowed, and then resumes it.
+// TestApplicationCommandsRemarkUnknownApplications pauses an application without alarms and settings, which is allowed,
+// and then resumes it.
 func TestApplicationCommandsRemarkUnknownApplications(t *testing.T) {
 	t.Parallel()
 	env := []string{"CLOCKD_DATABASE_URL=sqlite:" + t.TempDir() + "/clockd.db"}

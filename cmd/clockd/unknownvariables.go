@@ -14,8 +14,9 @@ import (
 // variablePrefix begins the names of all variables of clockd.
 const variablePrefix = "CLOCKD_"
 
-// checkVariables reports unknown variables whose names begin with CLOCKD_. To other commands than those of checksVariables they are no fault, because a client
-// may run in the environment of another version. There the names that are nearly known are printed.
+// checkVariables reports unknown variables whose names begin with CLOCKD_. To other commands than those of
+// checksVariables they are no fault, because a client may run in the environment of another version. There the names
+// that are nearly known are printed.
 func (s *sources) checkVariables(ctx *kong.Context) {
 	selected := ctx.Selected()
 	if selected == nil {
@@ -61,7 +62,8 @@ func variables(root *kong.Node) (names []string) {
 	return names
 }
 
-// Kubernetes sets variables for each service of a namespace. Those of a service whose name begins with clockd begin like ours.
+// Kubernetes sets variables for each service of a namespace. Those of a service whose name begins with clockd begin
+// like ours.
 var (
 	kubernetesService = regexp.MustCompile(`^CLOCKD_([A-Z0-9_]+_)?SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$`)
 	kubernetesPort    = regexp.MustCompile(`^CLOCKD_([A-Z0-9_]+_)?PORT$`)

@@ -18,7 +18,8 @@ func TestUnknownVariablesAreRefusedWithTheNearestName(t *testing.T) {
 	}
 }
 
-// TestVariablesOfKubernetesAndOfClientsAreAccepted has the variables that Kubernetes sets for the services clockd and clockd-metrics.
+// TestVariablesOfKubernetesAndOfClientsAreAccepted has the variables that Kubernetes sets for the services clockd and
+// clockd-metrics.
 func TestVariablesOfKubernetesAndOfClientsAreAccepted(t *testing.T) {
 	t.Parallel()
 	env := []string{"CLOCKD_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "clockd.db"), "CLOCKD_SERVER=http://127.0.0.1:1", "CLOCKD_TOKEN=t", "CLOCKD_CHANGED_BY=me"}
@@ -77,7 +78,8 @@ func TestVariablesInDocumentsExist(t *testing.T) {
 	}
 }
 
-// A command of a client warns of a variable whose name is nearly known: otherwise it would ask the server of the default.
+// A command of a client warns of a variable whose name is nearly known: otherwise it would ask the server of the
+// default.
 func TestClientsWarnOfMisspeltVariables(t *testing.T) {
 	t.Parallel()
 	out, err := command([]string{"CLOCKD_SERVR=http://127.0.0.1:1", "CLOCKD_SERVER=http://127.0.0.1:1", "CLOCKD_FROBNICATE=x"}, "get", "shop", "order-1").CombinedOutput()

@@ -14,7 +14,8 @@ import (
 	"github.com/clockd/clockd/client"
 )
 
-// TestServersThatAreNotReachedAreNamedInPlainWords runs a command against servers that are away, or that are not clockd.
+// TestServersThatAreNotReachedAreNamedInPlainWords runs a command against servers that are away, or that are not
+// clockd.
 func TestServersThatAreNotReachedAreNamedInPlainWords(t *testing.T) {
 	t.Parallel()
 	server := func(start func(*httptest.Server), status int, body string) string {

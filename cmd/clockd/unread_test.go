@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// heapBound is the most heap with 40 lists whose clients read nothing: a fifth of the 2.5 GiB that their responses have in all. The 32 MiB
-// of responses that clockd may hold, the lists that it reads, the rest of the process and the garbage of all these stay far below it, even
-// on a machine that is too busy to collect garbage in time.
+// heapBound is the most heap with 40 lists whose clients read nothing: a fifth of the 2.5 GiB that their responses have
+// in all. The 32 MiB of responses that clockd may hold, the lists that it reads, the rest of the process and the
+// garbage of all these stay far below it, even on a machine that is too busy to collect garbage in time.
 const heapBound = 512 << 20
 
-// TestUnreadListsKeepMemoryBounded requests 40 lists of 1,000 alarms of 64 KiB and reads nothing. The heap stays within its bound, and
-// sets succeed.
+// TestUnreadListsKeepMemoryBounded requests 40 lists of 1,000 alarms of 64 KiB and reads nothing. The heap stays within
+// its bound, and sets succeed.
 func TestUnreadListsKeepMemoryBounded(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("postgresql") {

@@ -52,7 +52,8 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// mistake returns the command whose --help tells more about a parser's error, and the error for people. values has the faults that the parser went past.
+// mistake returns the command whose --help tells more about a parser's error, and the error for people. values has the
+// faults that the parser went past.
 func mistake(err error, values *sources) (command string, reason error) {
 	parsed, is := errors.AsType[*kong.ParseError](err)
 	if !is || parsed.Context == nil {
@@ -74,8 +75,9 @@ func helpfulCommand(ctx *kong.Context) string {
 	return ctx.Model.FullPath()
 }
 
-// unknownCommand returns the error for an argument in the place of a command, and the command whose subcommand it would be. The error is nil if
-// the parser stopped at another argument. The parser itself takes an unknown command as an argument of the default command.
+// unknownCommand returns the error for an argument in the place of a command, and the command whose subcommand it would
+// be. The error is nil if the parser stopped at another argument. The parser itself takes an unknown command as an
+// argument of the default command.
 func unknownCommand(ctx *kong.Context) (parent *kong.Node, unknown error) {
 	rest := ctx.Path[len(ctx.Path)-1].Remainder()
 	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
@@ -98,7 +100,8 @@ func unknownCommand(ctx *kong.Context) (parent *kong.Node, unknown error) {
 	return parent, errors.New(text)
 }
 
-// chosenByDefault reports whether the last command is the default command, not named on the command line: it has consumed no argument.
+// chosenByDefault reports whether the last command is the default command, not named on the command line: it has
+// consumed no argument.
 func chosenByDefault(ctx *kong.Context) bool {
 	for i := len(ctx.Path) - 1; i > 0; i-- {
 		if ctx.Path[i].Command != nil {
@@ -118,7 +121,8 @@ func nearCommands(parent *kong.Node, name string) (near []string) {
 	return near
 }
 
-// isNear reports whether a person may have meant the known name. One edit is allowed for each four characters, at least one and at most three.
+// isNear reports whether a person may have meant the known name. One edit is allowed for each four characters, at least
+// one and at most three.
 func isNear(name, known string) bool {
 	const leastLength, charactersPerEdit, mostEdits = 3, 4, 3
 	return len(name) >= leastLength && edits(name, known) <= min(max(1, len(name)/charactersPerEdit), mostEdits)

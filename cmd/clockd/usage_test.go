@@ -50,7 +50,8 @@ func TestHelpAndVersionCommandsPrintWhatTheirFlagsPrint(t *testing.T) {
 	}
 }
 
-// TestMistakesAreExplainedAndExitTwo runs commands with mistakes in arguments, flags and variables. None of them reaches a server or database.
+// TestMistakesAreExplainedAndExitTwo runs commands with mistakes in arguments, flags and variables. None of them
+// reaches a server or database.
 func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -101,7 +102,8 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 	}
 }
 
-// TestDurationsOfTheServiceMayBeDays starts the service with days in a variable and in a flag. It then refuses another setting.
+// TestDurationsOfTheServiceMayBeDays starts the service with days in a variable and in a flag. It then refuses another
+// setting.
 func TestDurationsOfTheServiceMayBeDays(t *testing.T) {
 	t.Parallel()
 	out, code := typed(t, []string{"CLOCKD_RETENTION=7d", "CLOCKD_START_TIMEOUT=0", "CLOCKD_WRITE_LANES=-1"}, "serve", "--audit-retention", "400d")

@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// valueMappers make the parser read durations with days, and say in plain words why it cannot read a value. values gets the faults of the
-// command line.
+// valueMappers make the parser read durations with days, and say in plain words why it cannot read a value. values gets
+// the faults of the command line.
 func valueMappers(values *sources) []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(values, parseDuration)),
@@ -27,7 +27,8 @@ func valueMappers(values *sources) []kong.Option {
 	}
 }
 
-// mapper returns the parser's mapper for values that parse reads. A value of the command line that parse cannot read becomes the default.
+// mapper returns the parser's mapper for values that parse reads. A value of the command line that parse cannot read
+// becomes the default.
 func mapper[T any](values *sources, parse func(string) (T, error)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue(ctx.Value.Name)
@@ -51,8 +52,8 @@ func mapper[T any](values *sources, parse func(string) (T, error)) kong.MapperFu
 	}
 }
 
-// parseDuration reads a duration of time.ParseDuration, or days: 7d. It takes negative durations, which the configuration refuses together with
-// its other faults.
+// parseDuration reads a duration of time.ParseDuration, or days: 7d. It takes negative durations, which the
+// configuration refuses together with its other faults.
 func parseDuration(s string) (time.Duration, error) {
 	if d, err := time.ParseDuration(s); err == nil {
 		return d, nil

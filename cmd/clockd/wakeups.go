@@ -15,8 +15,9 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// wakeUps send and receive wake-ups: if an alarm is set shortly before it is due, its node tells the owner of its shard. They go
-// through RabbitMQ if it is a target, else through the database if it has notifications. Without both, the sweep finds the alarm.
+// wakeUps send and receive wake-ups: if an alarm is set shortly before it is due, its node tells the owner of its
+// shard. They go through RabbitMQ if it is a target, else through the database if it has notifications. Without both,
+// the sweep finds the alarm.
 type wakeUps struct {
 	run func(ctx context.Context) error
 }
@@ -26,7 +27,8 @@ func newSender(cfg *config, reg prometheus.Registerer, tb *clock.Timebase, owner
 	return wake.NewSender(wake.SenderConfig{Window: cfg.preload.Window}, wake.SenderDeps{Ownership: ownership, Time: tb, Registerer: reg})
 }
 
-// newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither RabbitMQ nor notifications.
+// newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither RabbitMQ nor
+// notifications.
 func newWakeUps(targets *targets, st store.Store, sender *wake.Sender, preloader *preload.Preloader, keeper *lease.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
 	receiver := wake.NewReceiver(wake.ReceiverDeps{Ownership: keeper, Loader: preloader, Registerer: reg})
 	receive := func(body []byte) {

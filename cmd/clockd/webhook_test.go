@@ -17,7 +17,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// hooks is a server that receives the rings of applications, each under a path with its name. It records the rings that it accepts.
+// hooks is a server that receives the rings of applications, each under a path with its name. It records the rings that
+// it accepts.
 type hooks struct {
 	*receiver
 	verifier *standardwebhooks.Webhook // nil: signatures are not checked
@@ -70,8 +71,8 @@ func startHooks(t *testing.T) (h *hooks, address string) {
 	return h, server.URL
 }
 
-// Receivers refuse some rings, reset some connections and are slow. A node is killed in the middle. Every alarm arrives, none early, and all copies
-// of a ring have one message id and a valid signature.
+// Receivers refuse some rings, reset some connections and are slow. A node is killed in the middle. Every alarm
+// arrives, none early, and all copies of a ring have one message id and a valid signature.
 func TestWebhooksRingAlsoAfterAKill(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("sqlite") {

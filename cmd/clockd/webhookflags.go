@@ -102,7 +102,8 @@ func printSecret(out io.Writer, secret settings.WebhookSecret) {
 	}
 }
 
-// readSettings returns the settings of a version. The error does not repeat the document: nobody knows which parts of it are secret.
+// readSettings returns the settings of a version. The error does not repeat the document: nobody knows which parts of
+// it are secret.
 func readSettings(v *settings.Version) (settings.Settings, error) {
 	s, err := settings.Parse(cmp.Or(v.Document, "{}"))
 	if err != nil {

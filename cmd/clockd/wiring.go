@@ -86,7 +86,8 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 	)
 }
 
-// own gives the components to the runner. They start in this order and stop in the reverse order. The store is closed last.
+// own gives the components to the runner. They start in this order and stop in the reverse order. The store is closed
+// last.
 func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Store, p parts) {
 	lc.Append(fx.StopHook(func() error { return st.Close() }))
 	lc.Append(fx.StopHook(p.Tracing.Close))
@@ -158,8 +159,8 @@ func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) (*
 // newRecorder returns the recorder of rates and lateness.
 func newRecorder(tb *clock.Timebase) *stats.Recorder { return stats.NewRecorder(tb) }
 
-// observeDeliveries returns the observer of the ring loop: it counts each delivery, makes its span if traces are sent, and logs its rings at
-// level debug.
+// observeDeliveries returns the observer of the ring loop: it counts each delivery, makes its span if traces are sent,
+// and logs its rings at level debug.
 func observeDeliveries(recorder *stats.Recorder, traces *tracing, log *slog.Logger) func(ring.Delivery) {
 	return func(d ring.Delivery) {
 		recorder.Rung(d.Rings, d.Outcomes, d.Now)
@@ -294,8 +295,8 @@ func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets,
 	return &service{cfg: cfg, log: log, store: st, targets: targets, access: tokens, self: self, draining: draining}
 }
 
-// announce prints two lines for a person: the service's address and a request to try. Beside a log in JSON it logs them as one line, because
-// many systems collect both streams of a process as its log.
+// announce prints two lines for a person: the service's address and a request to try. Beside a log in JSON it logs them
+// as one line, because many systems collect both streams of a process as its log.
 func (s *service) announce(out io.Writer) error {
 	url := "http://" + s.self.httpAddress()
 	if s.cfg.LogFormat == formatJSON {
@@ -306,7 +307,8 @@ func (s *service) announce(out io.Writer) error {
 	return err
 }
 
-// toTry returns a line for a person with a request that the service accepts now, or with the command that makes the first token.
+// toTry returns a line for a person with a request that the service accepts now, or with the command that makes the
+// first token.
 func (s *service) toTry(url string) string {
 	token := ""
 	if !s.access.Open() {

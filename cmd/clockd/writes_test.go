@@ -72,8 +72,8 @@ func slowInserts(t *testing.T, engine, databaseURL, application string) {
 	}
 }
 
-// The streams of one application fill the queue of writes, or wait in it for as long as an application may. The sets of another
-// application are not refused.
+// The streams of one application fill the queue of writes, or wait in it for as long as an application may. The sets of
+// another application are not refused.
 func TestFloodOfWritesRefusesNoOtherApplication(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb") {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Names of the abilities that a node may lack. An ability concerns the whole process. Trouble of one application's queue is not
-// a lost ability.
+// Names of the abilities that a node may lack. An ability concerns the whole process. Trouble of one application's
+// queue is not a lost ability.
 const (
 	AbilityRead  = "read"  // loaders read due alarms from the database
 	AbilityAMQP  = "amqp"  // rings are handed to RabbitMQ
@@ -21,9 +21,9 @@ const (
 	enabledAfter = 3 * time.Second
 )
 
-// abilities tracks the abilities that the node lacks, with hysteresis. A loss is announced at once. Shards are yielded after
-// disabledAfter. A recovery is announced after enabledAfter. The first recovery of a process that starts is announced at once.
-// Owned by one goroutine. The zero value lacks nothing.
+// abilities tracks the abilities that the node lacks, with hysteresis. A loss is announced at once. Shards are yielded
+// after disabledAfter. A recovery is announced after enabledAfter. The first recovery of a process that starts is
+// announced at once. Owned by one goroutine. The zero value lacks nothing.
 type abilities struct {
 	lost    map[string]*loss // by ability
 	updated bool             // update was called before
@@ -75,7 +75,8 @@ func (a *abilities) restart(now time.Time) {
 // announced returns the missing abilities that the node's row is to name, sorted; nil if it lacks none.
 func (a *abilities) announced() []string { return slices.Sorted(maps.Keys(a.lost)) }
 
-// lackedLong returns the abilities that the node has lacked for disabledAfter without a break, sorted. It yields its shards for them.
+// lackedLong returns the abilities that the node has lacked for disabledAfter without a break, sorted. It yields its
+// shards for them.
 func (a *abilities) lackedLong(now time.Time) (lacks []string) {
 	for _, ability := range a.announced() {
 		if l := a.lost[ability]; !l.since.IsZero() && now.Sub(l.since) >= disabledAfter {

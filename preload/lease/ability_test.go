@@ -36,8 +36,8 @@ func epochs(t *testing.T, leases store.Leaser) (epochs []int64) {
 	return epochs
 }
 
-// A node that cannot publish yields its shards after two seconds and takes none. It gets its share back when it has been able to
-// publish for some seconds.
+// A node that cannot publish yields its shards after two seconds and takes none. It gets its share back when it has
+// been able to publish for some seconds.
 func TestUnableNodeYieldsItsShards(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
@@ -93,8 +93,8 @@ func TestShortLossMovesNoShard(t *testing.T) {
 	})
 }
 
-// While no node can publish, no shard changes hands. The nodes notice the loss and the recovery one after the other, and still no shard
-// moves.
+// While no node can publish, no shard changes hands. The nodes notice the loss and the recovery one after the other,
+// and still no shard moves.
 func TestNoShardMovesWhileAllNodesLackAnAbility(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
@@ -135,8 +135,8 @@ func TestDifferentAbilitiesMoveNoShard(t *testing.T) {
 	})
 }
 
-// A node dies while both nodes lack an ability. Its shards go to the only living node. A third node that joins and can publish gets all
-// shards.
+// A node dies while both nodes lack an ability. Its shards go to the only living node. A third node that joins and can
+// publish gets all shards.
 func TestUnableNodeTakesShardsOfDeadUnableNode(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
@@ -155,8 +155,8 @@ func TestUnableNodeTakesShardsOfDeadUnableNode(t *testing.T) {
 	})
 }
 
-// A node does not yield its shards after the database failed for all nodes, even if its reads fail some seconds longer than the other
-// node's.
+// A node does not yield its shards after the database failed for all nodes, even if its reads fail some seconds longer
+// than the other node's.
 func TestReadLossDuringDatabaseOutageMovesNoShard(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
@@ -205,8 +205,8 @@ func (l *brokenLoader) Due(ctx context.Context, q store.DueQuery) (store.DuePage
 	return store.DuePage{CompleteUntil: q.Until}, err
 }
 
-// A node whose loaders cannot read loses no lease, because it yields its shards. It gets its share back when its reads succeed, although
-// it has no shard to read meanwhile.
+// A node whose loaders cannot read loses no lease, because it yields its shards. It gets its share back when its reads
+// succeed, although it has no shard to read meanwhile.
 func TestNodeThatCannotReadYieldsItsShards(t *testing.T) {
 	for name, fault := range map[string]struct {
 		err   error

@@ -10,11 +10,13 @@ import (
 // restingSuffix ends the lines of an application whose clients rest. No name of an application has a blank.
 const restingSuffix = " resting"
 
-// Announcement returns the lines of a node's row (store.Node.Applications) for an application that has clients at the node: subscribers or workers.
-// named are the targets of the alarms that the clients can get, as the alarms name them; clock.NoTarget stands for alarms that name none. All of
-// them together are one line, the name of the application, which older builds know too. They ignore the other lines.
+// Announcement returns the lines of a node's row (store.Node.Applications) for an application that has clients at the
+// node: subscribers or workers. named are the targets of the alarms that the clients can get, as the alarms name them;
+// clock.NoTarget stands for alarms that name none. All of them together are one line, the name of the application,
+// which older builds know too. They ignore the other lines.
 //
-// Clients that rest will come back: a node gets the alarms for them only while no other node has clients that do not rest.
+// Clients that rest will come back: a node gets the alarms for them only while no other node has clients that do not
+// rest.
 func Announcement(application string, named []clock.TargetKind, resting bool) (lines []string) {
 	suffix := ""
 	if resting {

@@ -32,7 +32,8 @@ func TestAnnouncementOfAllAlarmsIsTheApplication(t *testing.T) {
 	}
 }
 
-// A node gets the alarms that its own clients can have, whatever clients another node has for other alarms of the application.
+// A node gets the alarms that its own clients can have, whatever clients another node has for other alarms of the
+// application.
 func TestNodeRingsTheAlarmsThatItsClientsCanHave(t *testing.T) {
 	stream, pull := store.Addressee{Application: "shop"}, store.Addressee{Application: "shop", Target: clock.TargetPull}
 	for _, test := range []struct {

@@ -1,29 +1,29 @@
-// Package lease decides which node rings which shard. A node has a lease of each shard that it owns, in the database. The Keeper renews
-// the leases of its node, and takes and yields shards so that all nodes have even shares. At each look it reads the nodes and leases of
-// the whole cluster. From these it derives the node's membership: the shards that the node loads, and the applications that it rings in
-// them.
+// Package lease decides which node rings which shard. A node has a lease of each shard that it owns, in the database.
+// The Keeper renews the leases of its node, and takes and yields shards so that all nodes have even shares. At each
+// look it reads the nodes and leases of the whole cluster. From these it derives the node's membership: the shards that
+// the node loads, and the applications that it rings in them.
 //
-// The package reads and writes node rows and leases only. It imports neither the loaders (package preload) nor the wake-ups between nodes
-// (package wake). Both ask the Keeper through their own interfaces.
+// The package reads and writes node rows and leases only. It imports neither the loaders (package preload) nor the
+// wake-ups between nodes (package wake). Both ask the Keeper through their own interfaces.
 //
 // # Invariants
 //
 //  1. Correctness never depends on a lease. Leases only keep nodes from doing the same work.
-//  2. A node stops ringing a shard only when it has seen that another node owns the shard. If it yielded the shard itself, it also rings
-//     on for Grace. It never stops because of its own clock.
-//  3. Leases end by the lower bound of the database's clock, so no node takes a lease before its end. A node that does not know this bound
-//     neither renews nor takes leases.
-//  4. A node's share of the shards follows from the living nodes and their abilities alone, and no node exceeds its share. So the shares
-//     come to rest. The ablest nodes share all shards evenly. A node is outdone when another node lacks a strict subset of the abilities
-//     that it lacks.
-//  5. An ability belongs to the whole process: its loaders read ("read"), its lanes reach the broker ("amqp"). A node announces a lost
-//     ability in its row at its next look. It yields its shards after 2 s without a break, only to an abler node, and otherwise goes on working. It
-//     announces the recovery after 3 s without a break. While no node is abler, and while the database is unreachable, no shard moves
-//     because of an ability.
-//  6. At each look a node reads the oldest build level that may work on the database. A node whose build is older renews no lease, gives
-//     its shards up and ends.
-//  7. Shards, Owned and Rings return results of one membership, and all change at the same moment. Gained has each shard and application
-//     that the node newly rings.
+//  2. A node stops ringing a shard only when it has seen that another node owns the shard. If it yielded the shard
+//     itself, it also rings on for Grace. It never stops because of its own clock.
+//  3. Leases end by the lower bound of the database's clock, so no node takes a lease before its end. A node that does
+//     not know this bound neither renews nor takes leases.
+//  4. A node's share of the shards follows from the living nodes and their abilities alone, and no node exceeds its
+//     share. So the shares come to rest. The ablest nodes share all shards evenly. A node is outdone when another node
+//     lacks a strict subset of the abilities that it lacks.
+//  5. An ability belongs to the whole process: its loaders read ("read"), its lanes reach the broker ("amqp"). A node
+//     announces a lost ability in its row at its next look. It yields its shards after 2 s without a break, only to an
+//     abler node, and otherwise goes on working. It announces the recovery after 3 s without a break. While no node is
+//     abler, and while the database is unreachable, no shard moves because of an ability.
+//  6. At each look a node reads the oldest build level that may work on the database. A node whose build is older
+//     renews no lease, gives its shards up and ends.
+//  7. Shards, Owned and Rings return results of one membership, and all change at the same moment. Gained has each
+//     shard and application that the node newly rings.
 //
 // # States of a shard at one node
 //
@@ -35,11 +35,12 @@
 //	   │                                           ▼                                        │ Grace has passed
 //	   └───────────────────────────────── others have all, or Grace has passed ◀─────────── ┘
 //
-// With streams, rings go to subscribers. Then a shard's owner rings the applications that have a subscriber at the owner, and keeps the
-// alarms of applications without any subscriber. The other applications only have subscribers at other nodes. For each shard and
-// application, a hash chooses a preferred node among these nodes. The preferred node loads the application's rows of the shard, although
-// another node owns it. Workers that reserve rings count as subscribers. If an application has a subscriber for some of its alarms and a worker for
-// others, each node announces the alarms that its clients can have (Announcement), and gets no others.
+// With streams, rings go to subscribers. Then a shard's owner rings the applications that have a subscriber at the
+// owner, and keeps the alarms of applications without any subscriber. The other applications only have subscribers at
+// other nodes. For each shard and application, a hash chooses a preferred node among these nodes. The preferred node
+// loads the application's rows of the shard, although another node owns it. Workers that reserve rings count as
+// subscribers. If an application has a subscriber for some of its alarms and a worker for others, each node announces
+// the alarms that its clients can have (Announcement), and gets no others.
 //
 // # Failures
 //

@@ -7,7 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// gains collects the shards and applications that this node rings since the last take. The loaders must read their rows.
+// gains collects the shards and applications that this node rings since the last take. The loaders must read their
+// rows.
 type gains struct {
 	shards       map[int]bool    // shards that this node serves and did not serve before; all their rows are to be read
 	applications map[string]bool // applications that this node rings in more shards than before; their rows in all shards are to be read
@@ -31,8 +32,8 @@ func (g *gains) add(before, after *membership) {
 	}
 }
 
-// ringsMoreThan reports whether this node rings an addressee of the line's application in a shard where it did not before. Shards that it newly
-// serves do not count, because they are read whole.
+// ringsMoreThan reports whether this node rings an addressee of the line's application in a shard where it did not
+// before. Shards that it newly serves do not count, because they are read whole.
 func (m *membership) ringsMoreThan(before *membership, line string) bool {
 	addressees, addresseesBefore := m.addresseesOf(line), before.addresseesOf(line)
 	if len(addresseesBefore) > len(addressees) {

@@ -9,7 +9,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// After any change of leases and subscribers, each row that a node newly rings belongs to a gained shard or a gained application.
+// After any change of leases and subscribers, each row that a node newly rings belongs to a gained shard or a gained
+// application.
 func TestNewlyRungRowsAreGained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, applications := []string{"n1", "n2", "n3"}, []string{"a", "b", "c"}

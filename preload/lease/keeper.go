@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// nodeMemory is how long the row of a dead node stays in the database at least. Each node deletes such rows at this interval.
+	// nodeMemory is how long the row of a dead node stays in the database at least. Each node deletes such rows at this
+	// interval.
 	nodeMemory = time.Minute
-	// subscribedPause is the least time between two writes of the node's row that a change of subscribers causes, and between two such
-	// looks. The first change after a quiet second is written at once.
+	// subscribedPause is the least time between two writes of the node's row that a change of subscribers causes, and
+	// between two such looks. The first change after a quiet second is written at once.
 	subscribedPause = time.Second
-	// A look and its writes take some round trips to the database. Their time is bounded by the least timeout, and by more after a look that did not
-	// end in time.
+	// A look and its writes take some round trips to the database. Their time is bounded by the least timeout, and by
+	// more after a look that did not end in time.
 	leastTimeout, longestTimeout = 2 * time.Second, 16 * time.Second
 	// notableFailure is how long looks fail before Failing says so.
 	notableFailure = 5 * time.Second
@@ -49,13 +50,14 @@ type Deps struct {
 	Time    Time
 	Address func() string // address of this node's HTTP server; "" until it listens
 	Streams Streams       // subscribers of this node; nil without Config.Streams
-	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block. A nil func means
-	// that the process always has all of them.
+	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block.
+	// A nil func means that the process always has all of them.
 	Lacks func() []string
-	// Why returns why this process lacks the ability, for the log; "" if it does not know. It does not block. A nil func knows nothing.
+	// Why returns why this process lacks the ability, for the log; "" if it does not know. It does not block. A nil
+	// func knows nothing.
 	Why func(ability string) string
-	// Settings returns the number of changes of settings that this process has confirmed (store.Node.Settings). It does not block. A nil func means
-	// that the process reports none.
+	// Settings returns the number of changes of settings that this process has confirmed (store.Node.Settings). It does
+	// not block. A nil func means that the process reports none.
 	Settings func() int64
 	// Joined is called after the first write of the node's row. It must not block. Nil: nobody wants to know.
 	Joined     func()
@@ -63,8 +65,9 @@ type Deps struct {
 	Registerer prometheus.Registerer
 }
 
-// Keeper keeps the leases of one node in a cluster. It renews them, and takes and gives up shards so that the nodes have even shares. At
-// each look it reads the nodes and leases of the cluster. It tells the loaders which shards this node loads and which alarms it rings.
+// Keeper keeps the leases of one node in a cluster. It renews them, and takes and gives up shards so that the nodes
+// have even shares. At each look it reads the nodes and leases of the cluster. It tells the loaders which shards this
+// node loads and which alarms it rings.
 type Keeper struct {
 	cfg     Config
 	leaser  store.Leaser
@@ -138,9 +141,9 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 	}, nil
 }
 
-// Run keeps the leases until ctx ends. Then it gives them up, and returns nil when other nodes have taken them or after Grace.
-// When the database demands a newer build, Run gives the leases up likewise and returns store.ErrOldBuild. The process must then
-// drain.
+// Run keeps the leases until ctx ends. Then it gives them up, and returns nil when other nodes have taken them or after
+// Grace. When the database demands a newer build, Run gives the leases up likewise and returns store.ErrOldBuild. The
+// process must then drain.
 func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -243,7 +246,8 @@ func (k *Keeper) look(ctx context.Context) error {
 	return err
 }
 
-// balance takes or yields shards as planned, and changes c accordingly. Leases that end at takeableUntil or before may be taken.
+// balance takes or yields shards as planned, and changes c accordingly. Leases that end at takeableUntil or before may
+// be taken.
 func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUntil clock.Instant) error {
 	take, yield := k.planMoves(*c, now)
 	k.untaken = nil
@@ -276,8 +280,9 @@ func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUnt
 	return nil
 }
 
-// attend writes the node's row if it is time to; the write renews the node's leases. A renewal after the leases' end may mean that
-// the database failed for all nodes. Then the other nodes get time to renew before this node takes their shards.
+// attend writes the node's row if it is time to; the write renews the node's leases. A renewal after the leases' end
+// may mean that the database failed for all nodes. Then the other nodes get time to renew before this node takes their
+// shards.
 func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	subscribed, announced, settings := k.applications(), k.abilities.announced(), k.settings()
 	subscribersChanged := !slices.Equal(subscribed, k.writtenApplications) && time.Since(k.lastSubscriberWrite) >= subscribedPause
@@ -325,7 +330,8 @@ func (k *Keeper) node(now clock.Instant) store.Node {
 	}
 }
 
-// updateMembership derives the node's membership from c, logs what changed, and closes the changed channel if anything did.
+// updateMembership derives the node's membership from c, logs what changed, and closes the changed channel if anything
+// did.
 func (k *Keeper) updateMembership(c store.Cluster, now clock.Instant) {
 	before := k.currentMembership()
 	after := newMembership(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.servingShards(c, before.serving), now)
@@ -373,7 +379,8 @@ func (k *Keeper) HasClients(to store.Addressee) bool {
 	return len(k.currentMembership().clientsOf(to)) > 0
 }
 
-// Gained returns the shards and applications that this node rings since the last call, both sorted. The loaders must read them.
+// Gained returns the shards and applications that this node rings since the last call, both sorted. The loaders must
+// read them.
 func (k *Keeper) Gained() (shards []int, applications []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

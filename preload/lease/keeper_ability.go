@@ -14,15 +14,16 @@ type Limited struct {
 	Lacks             []string // sorted
 }
 
-// Limited returns the living nodes that lack abilities, this node included, as of the last look. The caller must not change the slice.
+// Limited returns the living nodes that lack abilities, this node included, as of the last look. The caller must not
+// change the slice.
 func (k *Keeper) Limited() []Limited {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.limited
 }
 
-// updateAbilities asks which abilities this node lacks, and counts and logs the changes. Losses that move no shard are not logged: a process that
-// starts lacks its brokers for a moment.
+// updateAbilities asks which abilities this node lacks, and counts and logs the changes. Losses that move no shard are
+// not logged: a process that starts lacks its brokers for a moment.
 func (k *Keeper) updateAbilities() {
 	local, before, yieldedFor := time.Now(), k.abilities.announced(), k.yieldsFor
 	k.abilities.update(k.lacks(), local)
@@ -45,9 +46,9 @@ func (k *Keeper) updateAbilities() {
 	k.metrics.observeLosses(k.abilities, append(before, announced...), local)
 }
 
-// planMoves returns the shards to take and the shards to yield. A node that lacks an ability takes no shard while an abler node
-// lives. It yields its shards when it has lacked the ability for disabledAfter and an abler node lives. While no node is abler, it
-// keeps its shards.
+// planMoves returns the shards to take and the shards to yield. A node that lacks an ability takes no shard while an
+// abler node lives. It yields its shards when it has lacked the ability for disabledAfter and an abler node lives.
+// While no node is abler, it keeps its shards.
 func (k *Keeper) planMoves(c store.Cluster, now clock.Instant) (take, yield []int) {
 	announced := k.abilities.announced()
 	if len(announced) == 0 {

@@ -207,8 +207,8 @@ func inCluster(t *testing.T, test func(t *testing.T, leases *storetest.Leases)) 
 	synctest.Test(t, func(t *testing.T) { test(t, storetest.NewLeases(64)) })
 }
 
-// Shares are even 600 ms after a node has joined or left, and 900 ms after a node has joined another that was alone. At every moment a node
-// rings each shard.
+// Shares are even 600 ms after a node has joined or left, and 900 ms after a node has joined another that was alone. At
+// every moment a node rings each shard.
 func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a := join(t, leases, "a", "a", false)
@@ -265,7 +265,8 @@ func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 	})
 }
 
-// The database demands a newer build than this one. The node logs that once, gives its shards up, and ends with store.ErrOldBuild.
+// The database demands a newer build than this one. The node logs that once, gives its shards up, and ends with
+// store.ErrOldBuild.
 func TestRefusedBuildLeaves(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		m := join(t, leases, "a", "a", false)
@@ -292,8 +293,8 @@ func TestRefusedBuildLeaves(t *testing.T) {
 	})
 }
 
-// The shards of a node that dies without leaving are taken within 2 s. A node that leaves waits at most Grace for a dead node to take its
-// shards.
+// The shards of a node that dies without leaving are taken within 2 s. A node that leaves waits at most Grace for a
+// dead node to take its shards.
 func TestShardsOfDeadNodeAreTaken(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := join(t, leases, "a", "a", false), join(t, leases, "b", "b", false)
@@ -324,8 +325,8 @@ func TestShardsOfDeadNodeAreTaken(t *testing.T) {
 	})
 }
 
-// A node that could not renew its leases in time rings its shards until it sees that other nodes have them. Then it drops them at once,
-// and gets its share back.
+// A node that could not renew its leases in time rings its shards until it sees that other nodes have them. Then it
+// drops them at once, and gets its share back.
 func TestCutOffNodeKeepsShardsUntilItSeesTheirNewOwner(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := join(t, leases, "a", "a", false), join(t, leases, "b", "b", false)
@@ -349,8 +350,8 @@ func TestCutOffNodeKeepsShardsUntilItSeesTheirNewOwner(t *testing.T) {
 	})
 }
 
-// The database fails for all nodes, longer than leases last. All nodes keep the shards that they ring. Afterwards each node gives the
-// others time to renew before it takes shards, so no shard moves.
+// The database fails for all nodes, longer than leases last. All nodes keep the shards that they ring. Afterwards each
+// node gives the others time to renew before it takes shards, so no shard moves.
 func TestDatabaseOutageMovesNoShard(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		var all []*member
@@ -404,7 +405,8 @@ func TestNodeWithoutTimeNeitherRenewsNorTakes(t *testing.T) {
 	})
 }
 
-// Two processes with one name share the shards like other nodes, and both report the shared name. A dead predecessor is not reported.
+// Two processes with one name share the shards like other nodes, and both report the shared name. A dead predecessor is
+// not reported.
 func TestLivingNamesakeIsReported(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		first := join(t, leases, "a", "1", false)
@@ -434,8 +436,8 @@ func TestLivingNamesakeIsReported(t *testing.T) {
 	})
 }
 
-// Exactly one node rings each application of a shard: the owner if it has a subscriber, else another node with a subscriber. The owner
-// rings applications without a subscriber.
+// Exactly one node rings each application of a shard: the owner if it has a subscriber, else another node with a
+// subscriber. The owner rings applications without a subscriber.
 func TestOneNodeRingsEachApplicationOfAShard(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a := join(t, leases, "a", "a", true, "shop", "both")
@@ -574,7 +576,8 @@ func (f *farLeaser) Yield(ctx context.Context, incarnation string, shards []int)
 	return f.calls(ctx, 4, func() error { return f.Leaser.Yield(ctx, incarnation, shards) })
 }
 
-// A look takes longer than the least timeout, and a renewal longer than a lease usually lasts. The nodes share the shards all the same, and keep them.
+// A look takes longer than the least timeout, and a renewal longer than a lease usually lasts. The nodes share the
+// shards all the same, and keep them.
 func TestFarDatabaseKeepsLeases(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		far := &farLeaser{leases, 300 * time.Millisecond}

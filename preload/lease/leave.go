@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// leave gives all leases up and waits until other nodes have taken them, Grace at most. A node that is alone does not wait. Meanwhile
-// the node goes on ringing.
+// leave gives all leases up and waits until other nodes have taken them, Grace at most. A node that is alone does not
+// wait. Meanwhile the node goes on ringing.
 func (k *Keeper) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()

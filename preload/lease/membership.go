@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// membership is the cluster as one node sees it at one moment: the shards of the node, and the subscribers of all nodes. It is
-// immutable.
+// membership is the cluster as one node sees it at one moment: the shards of the node, and the subscribers of all
+// nodes. It is immutable.
 type membership struct {
 	self        string
 	streams     bool
@@ -23,7 +23,8 @@ type membership struct {
 	announced   map[string]bool     // with streams: the applications that the lines name; true: a line is about a part of the alarms
 }
 
-// newMembership derives a membership from the database's nodes and leases. subscribed are the lines of this node's announcements. serving are the shards that this node owns or still rings.
+// newMembership derives a membership from the database's nodes and leases. subscribed are the lines of this node's
+// announcements. serving are the shards that this node owns or still rings.
 func newMembership(c store.Cluster, self string, streams bool, subscribed []string, serving []int, now clock.Instant) *membership {
 	m := &membership{self: self, streams: streams, serving: serving, loaded: serving}
 	for _, l := range c.Leases {
@@ -75,8 +76,8 @@ func (m *membership) addresseesOf(line string) []store.Addressee {
 	return []store.Addressee{{Application: application}}
 }
 
-// clientsOf returns the incarnations of the nodes with clients for the addressee, nil if no node has any. Clients that rest count only if there are
-// no others.
+// clientsOf returns the incarnations of the nodes with clients for the addressee, nil if no node has any. Clients that
+// rest count only if there are no others.
 func (m *membership) clientsOf(to store.Addressee) []string {
 	if _, announced := m.announced[to.Application]; !announced {
 		return nil
@@ -89,10 +90,11 @@ func (m *membership) clientsOf(to store.Addressee) []string {
 	return nil
 }
 
-// rings reports whether this node rings the addressee's alarms of a shard that it loads. Without streams it rings them all. With
-// streams one node rings them:
+// rings reports whether this node rings the addressee's alarms of a shard that it loads. Without streams it rings them
+// all. With streams one node rings them:
 //   - the shard's owner, if the owner has clients for them or no node has any;
-//   - otherwise the preferred node among the nodes with clients. All nodes that see the same cluster prefer the same node.
+//   - otherwise the preferred node among the nodes with clients. All nodes that see the same cluster prefer the same
+//     node.
 func (m *membership) rings(shard int, to store.Addressee) bool {
 	if !m.streams {
 		return true
@@ -109,8 +111,8 @@ func (m *membership) rings(shard int, to store.Addressee) bool {
 	}
 }
 
-// preferredNode returns the incarnation with the highest hash of incarnation, shard and application (rendezvous hashing). So an
-// application's shards are spread over the nodes. A node that comes or goes moves only its own part.
+// preferredNode returns the incarnation with the highest hash of incarnation, shard and application (rendezvous
+// hashing). So an application's shards are spread over the nodes. A node that comes or goes moves only its own part.
 func preferredNode(incarnations []string, shard int, application string) string {
 	best, highest := "", uint64(0)
 	for _, incarnation := range incarnations {
@@ -123,7 +125,8 @@ func preferredNode(incarnations []string, shard int, application string) string 
 	return best
 }
 
-// mix spreads differences into the high bits, where FNV hashes of similar strings are alike (the finalizer of splitmix64).
+// mix spreads differences into the high bits, where FNV hashes of similar strings are alike (the finalizer of
+// splitmix64).
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -8,8 +8,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// sharesName reports whether another living node has this node's name, and warns when that begins. It ignores a node that has not renewed
-// its leases since it was first seen: that node may be this node's predecessor, which died.
+// sharesName reports whether another living node has this node's name, and warns when that begins. It ignores a node
+// that has not renewed its leases since it was first seen: that node may be this node's predecessor, which died.
 func (k *Keeper) sharesName(c store.Cluster, now clock.Instant) bool {
 	maps.DeleteFunc(k.namesakes, func(incarnation string, _ clock.Instant) bool {
 		return !slices.ContainsFunc(c.Nodes, func(n store.Node) bool { return n.Incarnation == incarnation })

@@ -7,13 +7,14 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// plan returns the shards that a node should take and the shards that it should yield. The ablest living nodes share all shards
-// evenly: in the order of their incarnations the first (shards mod nodes) have one more than the others. The other living nodes
-// have none. A node is among the ablest unless another living node lacks a strict subset of the abilities that it lacks. Nodes that
-// lack different abilities do not give each other shards.
+// plan returns the shards that a node should take and the shards that it should yield. The ablest living nodes share
+// all shards evenly: in the order of their incarnations the first (shards mod nodes) have one more than the others. The
+// other living nodes have none. A node is among the ablest unless another living node lacks a strict subset of the
+// abilities that it lacks. Nodes that lack different abilities do not give each other shards.
 //
-// The node itself counts as living, whatever its row says, and lacks the given abilities. A node's target depends on the living nodes
-// alone, and no node exceeds its target: so the shares come to rest. Nodes that see the same cluster take different shards.
+// The node itself counts as living, whatever its row says, and lacks the given abilities. A node's target depends on
+// the living nodes alone, and no node exceeds its target: so the shares come to rest. Nodes that see the same cluster
+// take different shards.
 func plan(c store.Cluster, self string, lacks []string, now clock.Instant) (take, yield []int) {
 	if outdone(c, self, lacks, now) {
 		return nil, owned(c, self)
@@ -62,7 +63,8 @@ type candidate struct {
 	lacks       []string // sorted
 }
 
-// living returns the living nodes, sorted by incarnation. The node itself counts as living and lacks the given abilities.
+// living returns the living nodes, sorted by incarnation. The node itself counts as living and lacks the given
+// abilities.
 func living(c store.Cluster, self string, lacks []string, now clock.Instant) []candidate {
 	nodes := []candidate{{self, lacks}}
 	for i := range c.Nodes {
@@ -89,8 +91,8 @@ func ablest(nodes []candidate) (able []candidate) {
 	return able
 }
 
-// outdoes reports whether a node can do strictly more than another node: it lacks a strict subset of the abilities that the other
-// lacks.
+// outdoes reports whether a node can do strictly more than another node: it lacks a strict subset of the abilities that
+// the other lacks.
 func outdoes(lacks, otherLacks []string) bool {
 	return len(lacks) < len(otherLacks) && !slices.ContainsFunc(lacks, func(ability string) bool { return !slices.Contains(otherLacks, ability) })
 }

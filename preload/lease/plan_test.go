@@ -55,8 +55,9 @@ func (p *planners) attend(t *rapid.T, node string) {
 	}
 }
 
-// Nodes join, die and act on outdated views. From any such state of the leases, three rounds of all nodes make the shares of the ablest
-// nodes even. After that no shard moves. Meanwhile no node takes another node's lease before it ends.
+// Nodes join, die and act on outdated views. From any such state of the leases, three rounds of all nodes make the
+// shares of the ablest nodes even. After that no shard moves. Meanwhile no node takes another node's lease before it
+// ends.
 func TestPlanComesToRestWithEvenShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shards := rapid.SampledFrom([]int{1, 2, 7, 64}).Draw(t, "shards")
@@ -134,8 +135,8 @@ func TestPlanComesToRestWithEvenShares(t *testing.T) {
 	})
 }
 
-// A node outdoes another node if it lacks a strict subset of the other's missing abilities. Nodes that lack the same abilities or
-// different ones do not outdo each other.
+// A node outdoes another node if it lacks a strict subset of the other's missing abilities. Nodes that lack the same
+// abilities or different ones do not outdo each other.
 func TestNodeOutdoesOnlyWithStrictSubsetOfLacks(t *testing.T) {
 	for _, c := range []struct {
 		lacks, otherLacks []string

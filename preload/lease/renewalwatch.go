@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// renewalWatch notes by the local clock when each incarnation last renewed its leases. When the database's clock is set back, earlier
-// leases last longer by the same time, although their node may be dead. The watch finds such nodes.
+// renewalWatch notes by the local clock when each incarnation last renewed its leases. When the database's clock is set
+// back, earlier leases last longer by the same time, although their node may be dead. The watch finds such nodes.
 type renewalWatch struct {
 	sightings map[string]sighting // by incarnation, without this node's own
 }
@@ -19,8 +19,8 @@ type sighting struct {
 	since   time.Time
 }
 
-// expire sets Expires to now for the nodes and leases in c that were not renewed for patience. It returns the latest Expires
-// that it replaced, or now if it replaced none. Leases that end then or before may be taken.
+// expire sets Expires to now for the nodes and leases in c that were not renewed for patience. It returns the latest
+// Expires that it replaced, or now if it replaced none. Leases that end then or before may be taken.
 func (w *renewalWatch) expire(c *store.Cluster, self string, now clock.Instant, local time.Time, patience time.Duration) (takeableUntil clock.Instant) {
 	ends := map[string]clock.Instant{}
 	for i := range c.Nodes {

@@ -7,8 +7,9 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// servingShards returns the shards that this node serves. It serves the shards that it owns. Of the shards that it served before, it
-// also serves free shards, and shards that it yielded less than Grace ago. Grace gives the new owner time to load.
+// servingShards returns the shards that this node serves. It serves the shards that it owns. Of the shards that it
+// served before, it also serves free shards, and shards that it yielded less than Grace ago. Grace gives the new owner
+// time to load.
 func (k *Keeper) servingShards(c store.Cluster, before []int) (serving []int) {
 	for _, l := range c.Leases {
 		yieldedAt, yielded := k.yieldedAt[l.Shard]

@@ -17,8 +17,8 @@ func setBack(by time.Duration, members ...*member) {
 	}
 }
 
-// The database's clock is set back. Living nodes keep their shares. The shards of a dead node are taken within seconds, although its
-// leases last up to an hour more by that clock.
+// The database's clock is set back. Living nodes keep their shares. The shards of a dead node are taken within seconds,
+// although its leases last up to an hour more by that clock.
 func TestClockSetBackKeepsTheShares(t *testing.T) {
 	for _, back := range []time.Duration{10 * time.Second, time.Hour} {
 		inCluster(t, func(t *testing.T, leases *storetest.Leases) {

@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// Five changes of subscribers a second cost one write of the node's row a second beside the renewals, and as few looks. The first change
-// after a quiet second is written at once.
+// Five changes of subscribers a second cost one write of the node's row a second beside the renewals, and as few looks.
+// The first change after a quiet second is written at once.
 func TestSubscriberChangesWriteTheRowOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases := &countedLeases{Leaser: storetest.NewLeases(8)}
@@ -41,8 +41,8 @@ func TestSubscriberChangesWriteTheRowOnceASecond(t *testing.T) {
 	})
 }
 
-// A node that is alone looks when it renews its leases, twice a second. With a second node it looks four times a second. It deletes the rows of
-// dead nodes once a minute.
+// A node that is alone looks when it renews its leases, twice a second. With a second node it looks four times a
+// second. It deletes the rows of dead nodes once a minute.
 func TestNodeThatIsAloneLooksLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leases := storetest.NewLeases(8)

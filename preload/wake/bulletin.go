@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Bulletin is a Courier through the database. A node posts its wake-ups as notices, several wake-ups in one notice. All nodes hear all
-// notices, and each node uses the wake-ups of the shards that it loads.
+// Bulletin is a Courier through the database. A node posts its wake-ups as notices, several wake-ups in one notice. All
+// nodes hear all notices, and each node uses the wake-ups of the shards that it loads.
 type Bulletin struct {
 	notifier store.Notifier
 	heard    func(body []byte) // takes a wake-up
@@ -83,7 +83,8 @@ func (b *Bulletin) Run(ctx context.Context) error {
 	return nil
 }
 
-// post posts queued wake-ups until ctx ends. When a post fails, it drops the wake-ups in hand and waits before the next post.
+// post posts queued wake-ups until ctx ends. When a post fails, it drops the wake-ups in hand and waits before the next
+// post.
 func (b *Bulletin) post(ctx context.Context) {
 	failures := 0
 	for {

@@ -74,8 +74,8 @@ func (f *fakeNotifier) set(down bool) {
 	}
 }
 
-// Wake-ups go together in as few notices as possible, and each is heard. While posts fail, wake-ups are dropped, and posts and connections
-// become rarer. After the failure missed is called, and wake-ups are heard again.
+// Wake-ups go together in as few notices as possible, and each is heard. While posts fail, wake-ups are dropped, and
+// posts and connections become rarer. After the failure missed is called, and wake-ups are heard again.
 func TestBulletinSurvivesFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeNotifier{hear: make(chan string, 1000), broken: make(chan struct{})}

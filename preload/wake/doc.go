@@ -1,23 +1,24 @@
-// Package wake carries wake-ups between nodes. A wake-up names rows that one node committed and another node rings. It spares these rows
-// the wait for the next sweep.
+// Package wake carries wake-ups between nodes. A wake-up names rows that one node committed and another node rings. It
+// spares these rows the wait for the next sweep.
 //
-// The Sender takes committed rows, chooses the rows for other nodes, and gives them to a Courier. The Receiver takes the wake-ups of other
-// nodes and gives their rows to the loaders. Package ring/rabbit has a Courier through RabbitMQ. The Bulletin is a Courier through the
-// database.
+// The Sender takes committed rows, chooses the rows for other nodes, and gives them to a Courier. The Receiver takes
+// the wake-ups of other nodes and gives their rows to the loaders. Package ring/rabbit has a Courier through RabbitMQ.
+// The Bulletin is a Courier through the database.
 //
 //	this node                                        another node
 //	commit ─▶ Sender ─▶ Courier ┄┄ may be lost ┄┄▶ Courier ─▶ Receiver ─▶ loaders
 //
 // # Invariants
 //
-//  1. Correctness never depends on a wake-up. Wake-ups may be lost, may come twice, and may come late. The owner's sweep finds every row
-//     without them.
-//  2. A wake-up has rows of one shard. The Sender names only rows that other nodes ring and that are due before the end of the window.
-//     Loaders read later rows from the database.
-//  3. Announce and Send never block. Their queues are bounded. They drop and count wake-ups for which a queue has no room.
+//  1. Correctness never depends on a wake-up. Wake-ups may be lost, may come twice, and may come late. The owner's
+//     sweep finds every row without them.
+//  2. A wake-up has rows of one shard. The Sender names only rows that other nodes ring and that are due before the end
+//     of the window. Loaders read later rows from the database.
+//  3. Announce and Send never block. Their queues are bounded. They drop and count wake-ups for which a queue has no
+//     room.
 //  4. The Receiver accepts nothing but valid wake-ups, and gives the loaders only rows of shards that this node loads.
-//  5. After each moment when wake-ups may have been lost, the Bulletin calls Missed. Then the loaders read the recent and the coming
-//     alarms once more.
+//  5. After each moment when wake-ups may have been lost, the Bulletin calls Missed. Then the loaders read the recent
+//     and the coming alarms once more.
 //
 // # Failures
 //

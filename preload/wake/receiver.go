@@ -37,8 +37,8 @@ func NewReceiver(deps ReceiverDeps) *Receiver {
 	return r
 }
 
-// Receive takes a wake-up. It drops a wake-up of a shard that this node does not load. It returns an error if body is not a wake-up. Safe
-// for concurrent use.
+// Receive takes a wake-up. It drops a wake-up of a shard that this node does not load. It returns an error if body is
+// not a wake-up. Safe for concurrent use.
 func (r *Receiver) Receive(body []byte) error {
 	rows, err := decodeWake(body)
 	if err != nil {

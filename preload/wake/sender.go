@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// windowMargin is how far another node's watermark may lie past this node's window: the other node may know a tighter bound of the
-// database's clock, or a newer one.
+// windowMargin is how far another node's watermark may lie past this node's window: the other node may know a tighter
+// bound of the database's clock, or a newer one.
 const windowMargin = time.Second
 
 // maxUnsent bounds the rows that wait to be sent.
@@ -41,8 +41,8 @@ type SenderDeps struct {
 	Registerer prometheus.Registerer
 }
 
-// Sender sends wake-ups for rows that this node committed and other nodes ring, if they are due soon. Rows that arrive during a send go
-// together in the next send, by shard.
+// Sender sends wake-ups for rows that this node committed and other nodes ring, if they are due soon. Rows that arrive
+// during a send go together in the next send, by shard.
 type Sender struct {
 	cfg           SenderConfig
 	ownership     Ownership
@@ -70,12 +70,12 @@ func NewSender(cfg SenderConfig, deps SenderDeps) (*Sender, error) {
 	return s, nil
 }
 
-// SendBy sets the courier. Call it before Run and before the first Announce. Without a courier, Announce ignores all rows, and other
-// nodes find them by their sweeps.
+// SendBy sets the courier. Call it before Run and before the first Announce. Without a courier, Announce ignores all
+// rows, and other nodes find them by their sweeps.
 func (s *Sender) SendBy(c Courier) { s.courier = c }
 
-// Announce queues the rows that other nodes ring and whose position these nodes may have read past. It never blocks, and does not keep
-// the slice. It drops and counts rows for which the queue has no room.
+// Announce queues the rows that other nodes ring and whose position these nodes may have read past. It never blocks,
+// and does not keep the slice. It drops and counts rows for which the queue has no room.
 func (s *Sender) Announce(rows []store.Due) {
 	if s.courier == nil || len(rows) == 0 {
 		return

@@ -79,8 +79,8 @@ func newTestSender(t *testing.T, o Ownership) *Sender {
 	return s
 }
 
-// A node sends one wake-up with each row that it commits and another node rings, if the row is due before the window's end. It sends
-// none for rows that it rings itself.
+// A node sends one wake-up with each row that it commits and another node rings, if the row is due before the window's
+// end. It sends none for rows that it rings itself.
 func TestWakeUpsGoToNodesThatRingTheRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &fakeOwnership{shards: []int{0}}

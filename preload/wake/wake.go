@@ -22,7 +22,8 @@ type Time interface {
 	Now() (clock.Instant, error)
 }
 
-// newCounter returns a counter. Wake-ups bring alarms into the heap like loaders, so their metrics have the prefix of package preload.
+// newCounter returns a counter. Wake-ups bring alarms into the heap like loaders, so their metrics have the prefix of
+// package preload.
 func newCounter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_preload_" + name, Help: help})
 }

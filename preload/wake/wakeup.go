@@ -11,13 +11,16 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Courier carries wake-ups to the nodes that ring alarms of a shard. A wake-up may be lost. Then the owner's next sweep finds its rows.
+// Courier carries wake-ups to the nodes that ring alarms of a shard. A wake-up may be lost. Then the owner's next sweep
+// finds its rows.
 type Courier interface {
-	// Send sends a body to the nodes that ring alarms of the shard. It never blocks. The caller does not change body afterwards.
+	// Send sends a body to the nodes that ring alarms of the shard. It never blocks. The caller does not change body
+	// afterwards.
 	Send(shard int, body []byte)
 }
 
-// wakeUp is the JSON form of a wake-up: rows of one shard that the sending node committed. Example, with due in Unix milliseconds:
+// wakeUp is the JSON form of a wake-up: rows of one shard that the sending node committed. Example, with due in Unix
+// milliseconds:
 //
 //	{"shard":7,"rows":[{"id":1,"due":1000500,"rank":9,"app":"shop"}]}
 type wakeUp struct {
@@ -35,7 +38,8 @@ type wakeRow struct {
 const (
 	// maxWakeBytes is the largest size of a wake-up. Every Courier can carry it.
 	maxWakeBytes = store.MaxNotice
-	// maxWakeRowBytes is the largest size of a row in a wake-up: two numbers of 20 digits, a rank, an application of 64 bytes.
+	// maxWakeRowBytes is the largest size of a row in a wake-up: two numbers of 20 digits, a rank, an application of 64
+	// bytes.
 	maxWakeRowBytes = 160
 	// wakeHeadBytes is the room for the JSON around the rows.
 	wakeHeadBytes = 64
@@ -66,8 +70,8 @@ var (
 	errWakeValue   = errors.New("the wake-up has a value that no row can have")
 )
 
-// decodeWake returns the rows of a wake-up, at least one. It returns an error for unknown fields, for values that a row cannot have, and
-// for anything but one JSON object.
+// decodeWake returns the rows of a wake-up, at least one. It returns an error for unknown fields, for values that a row
+// cannot have, and for anything but one JSON object.
 func decodeWake(body []byte) ([]store.Due, error) {
 	if len(body) > maxWakeBytes {
 		return nil, errWakeTooLong

@@ -13,7 +13,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Decoded wake-ups have all rows that were encoded, in their order. No wake-up exceeds maxWakeBytes or has a line break.
+// Decoded wake-ups have all rows that were encoded, in their order. No wake-up exceeds maxWakeBytes or has a line
+// break.
 func TestWakeUpsCarryAllRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shard := rapid.IntRange(0, 1023).Draw(t, "shard")

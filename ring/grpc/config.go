@@ -22,8 +22,8 @@ func (c Config) Validate() error { return c.Config.Validate("grpc") }
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Methods returns the method of an application, and false if the application has none. It must not block. Any goroutine may call it. A changed
-	// method is another pointer; the caller then calls Target.EndpointsChanged.
+	// Methods returns the method of an application, and false if the application has none. It must not block. Any
+	// goroutine may call it. A changed method is another pointer; the caller then calls Target.EndpointsChanged.
 	Methods    func(application string) (*settings.GRPC, bool)
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the servers' certificates; nil: the system's authorities

@@ -1,10 +1,12 @@
-// Package grpc is the target of applications whose rings are unary calls of gRPC. Each application has a method of its own (settings.GRPC): the server,
-// the service and its method, and further metadata. The caller of New gives the methods; this package knows no settings and no database. Package
-// httpcall sends the calls: it has the guard of addresses, the limits, the write guard and the wait for late replies.
+// Package grpc is the target of applications whose rings are unary calls of gRPC. Each application has a method of its
+// own (settings.GRPC): the server, the service and its method, and further metadata. The caller of New gives the
+// methods; this package knows no settings and no database. Package httpcall sends the calls: it has the guard of
+// addresses, the limits, the write guard and the wait for late replies.
 //
-// The message of a call is the payload of the ring, byte for byte: clockd knows no service. An application that wants a message of protobuf sets
-// its alarms with the encoded message as payload. The response's message is read and ignored. The metadata has the ring's message id, which is the
-// same for all copies of a ring, and the other properties of the ring, with the names that webhooks have.
+// The message of a call is the payload of the ring, byte for byte: clockd knows no service. An application that wants a
+// message of protobuf sets its alarms with the encoded message as payload. The response's message is read and ignored.
+// The metadata has the ring's message id, which is the same for all copies of a ring, and the other properties of the
+// ring, with the names that webhooks have.
 //
 // # Replies
 //
@@ -22,16 +24,17 @@
 //	gRPC
 //	no connection            returned and counted: no server, no HTTP/2, a wrong certificate, an address that the guard refuses
 //
-// The route must be two-phase (ring.Route.HoldsClaims false), because no transaction may be open during a call. It has SeparateReplies.
+// The route must be two-phase (ring.Route.HoldsClaims false), because no transaction may be open during a call. It has
+// SeparateReplies.
 //
 // # Invariants
 //
 // Besides those of package httpcall:
 //
-//  1. A ring is called once per try. The HTTP client repeats a call by itself only if no byte of it was written, or if the server has said that it has
-//     not begun it or that it is a protocol error, and only before the write limit. It never repeats a ring that rings at most once after a byte of it
-//     was written.
-//  2. Of a response at most maxHeadBytes of metadata and maxResponse bytes of the message are read, for the timeout of the method. Text from it is
-//     cleaned before it becomes a reason, and has no secrets of the request.
+//  1. A ring is called once per try. The HTTP client repeats a call by itself only if no byte of it was written, or if
+//     the server has said that it has not begun it or that it is a protocol error, and only before the write limit. It
+//     never repeats a ring that rings at most once after a byte of it was written.
+//  2. Of a response at most maxHeadBytes of metadata and maxResponse bytes of the message are read, for the timeout of
+//     the method. Text from it is cleaned before it becomes a reason, and has no secrets of the request.
 //  3. Connections speak HTTP/2: with TLS if the server chooses it, in plain text with prior knowledge.
 package grpc

@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/ring/targettest"
 )
 
-// openOthers returns a bench with a gateway that speaks HTTP/2 in plain text. The gateway does not read the messages to receivers that hang, and has
-// small windows, so these messages use the windows up.
+// openOthers returns a bench with a gateway that speaks HTTP/2 in plain text. The gateway does not read the messages to
+// receivers that hang, and has small windows, so these messages use the windows up.
 func openOthers(t *testing.T) *targettest.OthersBench {
 	t.Helper()
 	g := &targettest.Gateway{}
@@ -59,5 +59,6 @@ func openOthers(t *testing.T) *targettest.OthersBench {
 	}
 }
 
-// Many servers hang, and do not read their messages. A healthy application and a new one are served, also on the host of the servers that hang.
+// Many servers hang, and do not read their messages. A healthy application and a new one are served, also on the host
+// of the servers that hang.
 func TestServersThatHangDoNotHoldUpOthers(t *testing.T) { targettest.RunOthers(t, openOthers) }

@@ -23,7 +23,8 @@ import (
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// startCutting starts a server that speaks HTTP/2 in plain text, and returns its URL. The function cut closes the connection of a request.
+// startCutting starts a server that speaks HTTP/2 in plain text, and returns its URL. The function cut closes the
+// connection of a request.
 func startCutting(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, cut func())) string {
 	t.Helper()
 	return startHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +72,8 @@ func TestCallWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
 	}
 }
 
-// startResetting starts a server that resets its first call with a code of HTTP/2, and takes the others. It returns its URL.
+// startResetting starts a server that resets its first call with a code of HTTP/2, and takes the others. It returns its
+// URL.
 func startResetting(t *testing.T, code http2.ErrCode, calls *atomic.Int32) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

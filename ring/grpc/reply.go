@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// maxResponse bounds the bytes of a response's message that are read. A longer response has no status that clockd knows.
+	// maxResponse bounds the bytes of a response's message that are read. A longer response has no status that clockd
+	// knows.
 	maxResponse = 1 << 20
 	// maxHeadBytes bounds the bytes of a response's metadata.
 	maxHeadBytes = 64 << 10

@@ -45,8 +45,8 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	return t, nil
 }
 
-// bySchemeTransport is a HTTP/2 client with a client of its own for TLS. One client for both would keep its connections by host and port alone, and send a
-// call over TLS on a connection in plain text (golang.org/issue/81656).
+// bySchemeTransport is a HTTP/2 client with a client of its own for TLS. One client for both would keep its connections
+// by host and port alone, and send a call over TLS on a connection in plain text (golang.org/issue/81656).
 type bySchemeTransport struct{ encrypted, plain *http.Transport }
 
 // RoundTrip sends a request.

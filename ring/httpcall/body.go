@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// smallContent is the size up to which the content of a request is kept until its reply. The HTTP client writes it together with the headers.
+// smallContent is the size up to which the content of a request is kept until its reply. The HTTP client writes it
+// together with the headers.
 const smallContent = 16 << 10
 
 // Body holds the content of a request. Large content is forgotten when no further byte of it may be written.
@@ -31,8 +32,8 @@ func (b *Body) Drop() {
 	b.content, b.dropped = nil, true
 }
 
-// Reader returns a reader of the whole content. The HTTP client reads it again only if nothing was written, or if the receiver said that it has
-// not begun the request.
+// Reader returns a reader of the whole content. The HTTP client reads it again only if nothing was written, or if the
+// receiver said that it has not begun the request.
 func (b *Body) Reader() (io.ReadCloser, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

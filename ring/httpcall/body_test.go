@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Large content is forgotten, also by a reader that is in the middle of it. Small content is kept by the reader that has it.
+// Large content is forgotten, also by a reader that is in the middle of it. Small content is kept by the reader that
+// has it.
 func TestContentIsForgotten(t *testing.T) {
 	for _, size := range []int{0, smallContent, smallContent + 1} {
 		content := bytes.Repeat([]byte("a"), size)

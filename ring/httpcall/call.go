@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// writeMargin is the time before ring.Limits.WriteBy at which a request that is not written is cancelled. So a connection that several rings
-// share does not fail because of a single application.
+// writeMargin is the time before ring.Limits.WriteBy at which a request that is not written is cancelled. So a
+// connection that several rings share does not fail because of a single application.
 const writeMargin = 20 * time.Millisecond
 
 // callEnd is why a call ended its request.
@@ -32,8 +32,8 @@ const (
 
 // Exchange is the request of one ring and its reply.
 type Exchange interface {
-	// Do sends the request, and returns when nothing more is to be read. It calls Call.Replied and then Call.Report once, or it returns the reason
-	// why there is no reply. When the context of the call ends, it returns soon.
+	// Do sends the request, and returns when nothing more is to be read. It calls Call.Replied and then Call.Report
+	// once, or it returns the reason why there is no reply. When the context of the call ends, it returns soon.
 	Do(c *Call) error
 	// Size returns the bytes of the request's body.
 	Size() int
@@ -58,7 +58,8 @@ type Call struct {
 	report   func(clock.Outcome)
 }
 
-// newCall returns the call of a ring. It ends with the target, or by cancel. The error says why the ring cannot be a request.
+// newCall returns the call of a ring. It ends with the target, or by cancel. The error says why the ring cannot be a
+// request.
 func newCall(t *Target, s Sender, rung *clock.Ring, limits ring.Limits) (*Call, error) {
 	c := &Call{target: t, sender: s, write: Write{limits: limits}}
 	var err error
@@ -73,7 +74,8 @@ func newCall(t *Target, s Sender, rung *clock.Ring, limits ring.Limits) (*Call, 
 	return c, nil
 }
 
-// Context returns the context of the request. It ends when the call ends. It follows the write of a request by net/http.
+// Context returns the context of the request. It ends when the call ends. It follows the write of a request by
+// net/http.
 func (c *Call) Context() context.Context { return c.ctx }
 
 // Transport returns the HTTP client of the request.
@@ -143,7 +145,8 @@ func (c *Call) outcomeWithoutReply(err error) clock.Outcome {
 	return clock.Outcome{Kind: clock.Returned, Reason: "cannot connect: " + ReasonOf(err)}
 }
 
-// inDoubt returns the outcome of a request that the receiver may have got. It counts, unless the wait for the reply was ended early.
+// inDoubt returns the outcome of a request that the receiver may have got. It counts, unless the wait for the reply was
+// ended early.
 func (c *Call) inDoubt(err, cause error) clock.Outcome {
 	o := clock.Outcome{Kind: clock.Doubtful, Counted: true, Reason: "the request was sent, and the connection ended without a reply: " + ReasonOf(err)}
 	switch {

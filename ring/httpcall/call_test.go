@@ -51,7 +51,8 @@ func newTarget(t *testing.T, s *hangingSender) *Target {
 	return target
 }
 
-// The HTTP client gave a request the connection of another one, whose wait ended at that moment. That is no fault of the receiver.
+// The HTTP client gave a request the connection of another one, whose wait ended at that moment. That is no fault of
+// the receiver.
 func TestRingIsUntakenIfAnotherRequestEndsItsConnection(t *testing.T) {
 	target := newTarget(t, &hangingSender{
 		fakeSender: fakeSender{address: "shop.example:443", concurrency: 1}, ended: fmt.Errorf("round trip: %w", errEnded), dropped: make(chan struct{}),

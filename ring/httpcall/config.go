@@ -45,12 +45,13 @@ func (c Config) Validate(kind string) error {
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Endpoint returns the endpoint of an application, and false if the application has none. It must not block. Any goroutine may call it. The
-	// caller calls Target.EndpointsChanged when its results have changed.
+	// Endpoint returns the endpoint of an application, and false if the application has none. It must not block. Any
+	// goroutine may call it. The caller calls Target.EndpointsChanged when its results have changed.
 	Endpoint   func(application string) (Endpoint, bool)
 	Registerer prometheus.Registerer
 	Metrics    MetricNames
-	// NewTransport returns a HTTP client that dials with Target.Dial, DialHTTP2 or DialTLS. The first delivery calls it, or a later one.
+	// NewTransport returns a HTTP client that dials with Target.Dial, DialHTTP2 or DialTLS. The first delivery calls
+	// it, or a later one.
 	NewTransport func() Transport
 	// Dial connects to the address of a host, instead of a Guard. Nil: a Guard with Config.Allow.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -62,7 +63,8 @@ type Transport interface {
 	CloseIdleConnections()
 }
 
-// Endpoint says where the rings of one application go. Values are compared with ==: a changed endpoint is not equal to the one before.
+// Endpoint says where the rings of one application go. Values are compared with ==: a changed endpoint is not equal to
+// the one before.
 type Endpoint interface {
 	// NewSender returns the sender of the endpoint. The error says why the endpoint is not valid.
 	NewSender() (Sender, error)

@@ -16,10 +16,11 @@ import (
 // ErrTooLate is the error of a write that would come after ring.Limits.WriteBy.
 var ErrTooLate = errors.New("the time to write the ring was over")
 
-// ringConn is a connection that writes no byte of a ring after the write limit of its batch. A connection of HTTP/1 has one request at a time. A
-// connection of HTTP/2 may write several rings at once: it fails as a whole if a single ring is too late. That happens only to a process that was
-// stopped, and if the receiver reads nothing, because each call cancels its request some time before the limit. A write that the receiver does not
-// read ends at the limit too, and the connection with it. Connections to other hosts go on.
+// ringConn is a connection that writes no byte of a ring after the write limit of its batch. A connection of HTTP/1 has
+// one request at a time. A connection of HTTP/2 may write several rings at once: it fails as a whole if a single ring
+// is too late. That happens only to a process that was stopped, and if the receiver reads nothing, because each call
+// cancels its request some time before the limit. A write that the receiver does not read ends at the limit too, and
+// the connection with it. Connections to other hosts go on.
 type ringConn struct {
 	net.Conn
 
@@ -47,7 +48,8 @@ func (c *ringConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SetWriteDeadline sets the deadline of the HTTP client. The write limit of a ring that is being written comes first if it is earlier.
+// SetWriteDeadline sets the deadline of the HTTP client. The write limit of a ring that is being written comes first if
+// it is earlier.
 func (c *ringConn) SetWriteDeadline(deadline time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +81,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// begin notes for each ring that is being written that a byte of it may leave now, once for each call of Write: noted has the rings that the call
-// has noted before. The write gets the earliest limit of the rings. After an error no further byte may leave. The result has all noted rings.
+// begin notes for each ring that is being written that a byte of it may leave now, once for each call of Write: noted
+// has the rings that the call has noted before. The write gets the earliest limit of the rings. After an error no
+// further byte may leave. The result has all noted rings.
 func (c *ringConn) begin(noted []*Write) ([]*Write, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +116,8 @@ type Write struct {
 	written bool      // the HTTP client has handed over the whole request; with HTTP/1 it may still be in the client's buffer
 }
 
-// trace follows the write of the request. GotConn comes before any byte of it, and again when the client tries another connection.
+// trace follows the write of the request. GotConn comes before any byte of it, and again when the client tries another
+// connection.
 func (w *Write) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
@@ -138,7 +142,8 @@ func speaksHTTP2(conn net.Conn) bool {
 	return false
 }
 
-// Use notes that the request goes to conn next. A transport of net/http calls it by itself; the user of a http.ClientConn calls it.
+// Use notes that the request goes to conn next. A transport of net/http calls it by itself; the user of a
+// http.ClientConn calls it.
 func (w *Write) Use(conn net.Conn, http2 bool) {
 	w.end()
 	w.mu.Lock()

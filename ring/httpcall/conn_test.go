@@ -21,8 +21,8 @@ func limitsAfter(looks int) ring.Limits {
 	}}
 }
 
-// A large request is written in pieces. The write ends at the first look at the clock after the write limit of a ring, and only a ring of which a byte
-// may have left is begun.
+// A large request is written in pieces. The write ends at the first look at the clock after the write limit of a ring,
+// and only a ring of which a byte may have left is begun.
 func TestWriteLimitHoldsForEachPieceOfARequest(t *testing.T) {
 	for name, looks := range map[string]int{"too late at once": 0, "too late after a piece": 1, "too late after two pieces": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// Dial connects to an address within Config.ConnectTimeout. A connection goes on when its ring no longer waits for it, so that the next ring finds
-// it open.
+// Dial connects to an address within Config.ConnectTimeout. A connection goes on when its ring no longer waits for it,
+// so that the next ring finds it open.
 func (t *Target) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := t.connect(ctx, network, address, nil, false)
 	t.dials.note(canonicalAddress(address), err)
@@ -28,7 +28,8 @@ func (t *Target) DialTLS(ctx context.Context, network, address string, encrypt *
 	return conn, err
 }
 
-// connect connects within ConnectTimeout. encrypt is nil for a connection in plain text; with http2 it will speak HTTP/2.
+// connect connects within ConnectTimeout. encrypt is nil for a connection in plain text; with http2 it will speak
+// HTTP/2.
 func (t *Target) connect(ctx context.Context, network, address string, encrypt *tls.Config, http2 bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
 	defer cancel()

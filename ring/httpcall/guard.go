@@ -14,15 +14,17 @@ import (
 // ErrNotPublic is wrapped by the error of a connection that the guard refuses.
 var ErrNotPublic = errors.New("the address is not public")
 
-// Guard decides to which addresses connections may go. It checks each address at the moment of the connection, after the name was resolved, so
-// a name that resolves differently later is checked too. Addresses that are not public are refused unless they are allowed.
+// Guard decides to which addresses connections may go. It checks each address at the moment of the connection, after
+// the name was resolved, so a name that resolves differently later is checked too. Addresses that are not public are
+// refused unless they are allowed.
 type Guard struct {
 	prefixes []netip.Prefix
 	hosts    []string // lower case, without a trailing dot; a leading dot stands for all names below
 }
 
-// NewGuard returns a guard that also allows the given addresses and hosts. Each is an address ("10.1.2.3"), a range ("10.1.0.0/16", "fd00::/8"),
-// a host name ("hooks.internal") or all names below one ("*.svc.internal"). An allowed name may resolve to any address.
+// NewGuard returns a guard that also allows the given addresses and hosts. Each is an address ("10.1.2.3"), a range
+// ("10.1.0.0/16", "fd00::/8"), a host name ("hooks.internal") or all names below one ("*.svc.internal"). An allowed
+// name may resolve to any address.
 func NewGuard(allow ...string) (*Guard, error) {
 	g := &Guard{}
 	for _, a := range allow {
@@ -57,7 +59,8 @@ func (g *Guard) allow(a string) error {
 	return nil
 }
 
-// isHostName reports whether s is a name, with at least one letter in its last label. So it is no address and no part of one.
+// isHostName reports whether s is a name, with at least one letter in its last label. So it is no address and no part
+// of one.
 func isHostName(s string) bool {
 	labels := strings.Split(s, ".")
 	for _, label := range labels {
@@ -102,12 +105,13 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return dialer.DialContext(ctx, network, address)
 }
 
-// globalIPv6 are the addresses of IPv6 that are assigned for the public network. All others are refused: unspecified, loopback, link-local, unique
-// local, multicast, IPv4-compatible, and the translation prefixes 64:ff9b::/96 and 64:ff9b:1::/48 (NAT64).
+// globalIPv6 are the addresses of IPv6 that are assigned for the public network. All others are refused: unspecified,
+// loopback, link-local, unique local, multicast, IPv4-compatible, and the translation prefixes 64:ff9b::/96 and
+// 64:ff9b:1::/48 (NAT64).
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
-// special are the ranges of the IANA registries of special-purpose addresses that are not globally reachable, or that stand for an address of
-// IPv4 which the receiving network decides about.
+// special are the ranges of the IANA registries of special-purpose addresses that are not globally reachable, or that
+// stand for an address of IPv4 which the receiving network decides about.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network, unspecified
 	netip.MustParsePrefix("10.0.0.0/8"),      // private

@@ -169,7 +169,8 @@ func (h *handover) send(sl *slot, s Sender, rings []clock.Ring, i int) {
 	}()
 }
 
-// await waits until all requests are reported, at most until the reply limit. If late replies may be awaited, it waits no longer than patience.
+// await waits until all requests are reported, at most until the reply limit. If late replies may be awaited, it waits
+// no longer than patience.
 func (h *handover) await(ctx context.Context) {
 	for len(h.calls) > 0 {
 		h.takeReports()

@@ -22,8 +22,8 @@ func (lane) Broken() <-chan struct{} { return nil }
 // Close does nothing, because a lane holds no resources.
 func (lane) Close() error { return nil }
 
-// Deliver sends the rings of all applications concurrently, each application with its own limit. A receiver that is slow delays only its own
-// application: its rings are Awaited (limits.Await) or, without a slot, Untaken.
+// Deliver sends the rings of all applications concurrently, each application with its own limit. A receiver that is
+// slow delays only its own application: its rings are Awaited (limits.Await) or, without a slot, Untaken.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	d := &lateDelivery{outcomes: make([]clock.Outcome, len(rings))}
 	var applications sync.WaitGroup

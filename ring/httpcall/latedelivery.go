@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// lateDelivery is the rings of one call of Deliver. After the call it keeps the requests without a reply. Their rings are Awaited. Each request ends at the
-// latest with the timeout of its endpoint.
+// lateDelivery is the rings of one call of Deliver. After the call it keeps the requests without a reply. Their rings
+// are Awaited. Each request ends at the latest with the timeout of its endpoint.
 type lateDelivery struct {
 	parts    []*handover
 	outcomes []clock.Outcome
@@ -30,7 +30,8 @@ func (d *lateDelivery) Outcomes() []clock.Outcome {
 	return d.outcomes
 }
 
-// Stuck returns false. A receiver without a reply is given up after the timeout of its endpoint, and that is an outcome.
+// Stuck returns false. A receiver without a reply is given up after the timeout of its endpoint, and that is an
+// outcome.
 func (d *lateDelivery) Stuck() bool { return false }
 
 // End ends the requests without a reply, and makes their rings doubtful; see ring.LateRings.

@@ -6,15 +6,18 @@ import (
 )
 
 const (
-	// patience is the longest time for which a shared batch waits for an application's replies. It ends earlier for a receiver that is usually quick, at
-	// twice the time after which a reply is overdue. After it the receiver is slow, and shared batches do not wait for it at all, until a reply comes
-	// within patience again.
+	// patience is the longest time for which a shared batch waits for an application's replies. It ends earlier for a
+	// receiver that is usually quick, at twice the time after which a reply is overdue. After it the receiver is slow,
+	// and shared batches do not wait for it at all, until a reply comes within patience again.
 	patience = 250 * time.Millisecond
-	// maxPatience is the longest time for which a round of the quarantine waits for replies. It ends earlier after patience without a reply.
+	// maxPatience is the longest time for which a round of the quarantine waits for replies. It ends earlier after
+	// patience without a reply.
 	maxPatience = 500 * time.Millisecond
-	// overdueFactor says when a reply is overdue: after this many times the usual time of the receiver's replies, and after a tenth of patience at least.
+	// overdueFactor says when a reply is overdue: after this many times the usual time of the receiver's replies, and
+	// after a tenth of patience at least.
 	overdueFactor = 4
-	// maxPause bounds the time for which a Retry-After holds all rings of the application. The ring that got it waits as long as it demands.
+	// maxPause bounds the time for which a Retry-After holds all rings of the application. The ring that got it waits
+	// as long as it demands.
 	maxPause = time.Minute
 	// forgetAfter is the time after which a receiver without requests is forgotten.
 	forgetAfter = time.Minute
@@ -37,8 +40,8 @@ type receiver struct {
 	used        time.Time // end of the last use
 }
 
-// overdueAfter returns the age at which a request's reply is overdue. The usual time of a receiver that has not replied is taken to be a tenth of
-// patience. The caller holds slots.mu.
+// overdueAfter returns the age at which a request's reply is overdue. The usual time of a receiver that has not replied
+// is taken to be a tenth of patience. The caller holds slots.mu.
 func (r *receiver) overdueAfter(patience time.Duration) time.Duration {
 	usual := r.usual
 	if usual == 0 {
@@ -146,7 +149,8 @@ func (rs *receivers) isPaused(application string) bool {
 	return r != nil && r.isPaused()
 }
 
-// failedDials remembers the last failure of connections, by address. A connection may fail after its ring has given up waiting for it.
+// failedDials remembers the last failure of connections, by address. A connection may fail after its ring has given up
+// waiting for it.
 type failedDials struct {
 	mu     sync.Mutex
 	errors map[string]failedDial

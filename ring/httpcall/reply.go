@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// RetryAfter returns the wait that the header Retry-After demands, 0 if there is none or it is not valid. A date counts from the date of the response, if
-// it has one, because the receiver's clock may be wrong.
+// RetryAfter returns the wait that the header Retry-After demands, 0 if there is none or it is not valid. A date counts
+// from the date of the response, if it has one, because the receiver's clock may be wrong.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
@@ -58,8 +58,8 @@ func Cut(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), clock.MaxReason)], "")
 }
 
-// ReasonOf returns the reason of a request without a reply. Errors of the HTTP client may repeat the names and addresses of this host's own
-// servers of names, and they are left out.
+// ReasonOf returns the reason of a request without a reply. Errors of the HTTP client may repeat the names and
+// addresses of this host's own servers of names, and they are left out.
 func ReasonOf(err error) string {
 	var dns *net.DNSError
 	switch {

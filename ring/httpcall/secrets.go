@@ -18,8 +18,8 @@ const (
 	redacted  = "[redacted]"
 )
 
-// HeaderSecrets returns the secrets in the values of headers: each value, its part after the first blank (the token of "Bearer ..."), and the user and
-// the password of "Basic ...".
+// HeaderSecrets returns the secrets in the values of headers: each value, its part after the first blank (the token of
+// "Bearer ..."), and the user and the password of "Basic ...".
 func HeaderSecrets(headers map[string]string) []string {
 	var secrets []string
 	for _, value := range headers {
@@ -62,8 +62,9 @@ func SignatureSecrets(h http.Header, name string) []string {
 	return secrets
 }
 
-// Redact replaces each secret of at least minSecret bytes in a reason, because a receiver may repeat the request in its response. It also finds secrets
-// whose characters are escaped as in JSON, HTML or a URL, and the beginning of a secret at the end of the text, where the text may have been cut.
+// Redact replaces each secret of at least minSecret bytes in a reason, because a receiver may repeat the request in its
+// response. It also finds secrets whose characters are escaped as in JSON, HTML or a URL, and the beginning of a secret
+// at the end of the text, where the text may have been cut.
 func Redact(text string, secrets []string) string {
 	var hidden []string
 	for _, s := range secrets {
@@ -105,7 +106,8 @@ func matchLen(text, secret string) int {
 	return at
 }
 
-// charLen returns the number of bytes at the start of text that stand for the character c, as it is or escaped; 0 if they do not.
+// charLen returns the number of bytes at the start of text that stand for the character c, as it is or escaped; 0 if
+// they do not.
 func charLen(text string, c byte) int {
 	if text == "" {
 		return 0

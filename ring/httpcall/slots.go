@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// slots bounds the requests under way: of all applications, to each host, and of each application. Waiting parts get free slots in the order of
-// their arrival.
+// slots bounds the requests under way: of all applications, to each host, and of each application. Waiting parts get
+// free slots in the order of their arrival.
 //
-// Two bounds keep the slots of a receiver that hangs from everybody else. Requests with a reply that is overdue do not count to the half of a limit
-// that is for new requests. So a receiver that was prompt, and hangs while it holds slots, keeps them from others only until its replies are overdue.
-// And a request of a receiver that is not prompt finds a slot only within the shares of its class.
+// Two bounds keep the slots of a receiver that hangs from everybody else. Requests with a reply that is overdue do not
+// count to the half of a limit that is for new requests. So a receiver that was prompt, and hangs while it holds slots,
+// keeps them from others only until its replies are overdue. And a request of a receiver that is not prompt finds a
+// slot only within the shares of its class.
 type slots struct {
 	limit, hostLimit int
 	patience         time.Duration // when a reply is late
@@ -80,8 +81,8 @@ func (s *slots) take(r *receiver, to Sender) (*slot, *slotWait) {
 	return nil, w
 }
 
-// abandon ends a wait. It returns the slot that the waiter has got meanwhile, which it then keeps; nil: none. atLimit reports whether the receiver
-// has as many requests under way as it may have.
+// abandon ends a wait. It returns the slot that the waiter has got meanwhile, which it then keeps; nil: none. atLimit
+// reports whether the receiver has as many requests under way as it may have.
 func (s *slots) abandon(w *slotWait) (got *slot, atLimit bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,8 @@ func (s *slots) abandon(w *slotWait) (got *slot, atLimit bool) {
 	return w.slot, s.atLimit(w.receiver, w.sender)
 }
 
-// watch notes when the reply of the slot's request is overdue. When it is late, and more replies are overdue than may be, watch calls giveUp.
+// watch notes when the reply of the slot's request is overdue. When it is late, and more replies are overdue than may
+// be, watch calls giveUp.
 func (s *slots) watch(sl *slot, giveUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +161,8 @@ func (s *slots) setSlow(r *receiver) {
 	s.setClass(r, slow)
 }
 
-// noteEnd notes how long a request took, and whether it ended with a reply. The end of a request without a reply does not make its receiver prompt.
+// noteEnd notes how long a request took, and whether it ended with a reply. The end of a request without a reply does
+// not make its receiver prompt.
 func (s *slots) noteEnd(r *receiver, took time.Duration, replied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,9 +202,10 @@ func (s *slots) atLimit(r *receiver, to Sender) bool {
 	return len(r.slots) >= min(to.Concurrency(), s.hostLimit/4)
 }
 
-// hasRoom reports whether the requests under way leave room for one more of a receiver. At most half of the limit is for requests without an overdue
-// reply. Receivers that are not known yet have at most a quarter of the limit, and slow ones at most half. An eighth is for more than one request of
-// such receivers, so a few of them do not hold up the others; and another eighth is for prompt receivers alone.
+// hasRoom reports whether the requests under way leave room for one more of a receiver. At most half of the limit is
+// for requests without an overdue reply. Receivers that are not known yet have at most a quarter of the limit, and slow
+// ones at most half. An eighth is for more than one request of such receivers, so a few of them do not hold up the
+// others; and another eighth is for prompt receivers alone.
 func (l *load) hasRoom(r *receiver, limit int) bool {
 	if l.requests >= limit || l.requests-l.overdue >= limit/2 {
 		return false

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Random requests of many receivers come, become overdue and go. No bound is ever passed, the sums are right, and no waiter is left while there is a
-// slot for it.
+// Random requests of many receivers come, become overdue and go. No bound is ever passed, the sums are right, and no
+// waiter is left while there is a slot for it.
 func TestSlotsKeepTheirBounds(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -137,8 +137,8 @@ func promptReceiver(s *slots) *receiver {
 	return r
 }
 
-// Receivers that were prompt and hang take all slots for new requests, of the process or of a host. Others find slots when the replies are overdue,
-// which is before they are late, and those that hang get no more than their share.
+// Receivers that were prompt and hang take all slots for new requests, of the process or of a host. Others find slots
+// when the replies are overdue, which is before they are late, and those that hang get no more than their share.
 func TestHangingReceiversLeaveSlots(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -185,8 +185,8 @@ func TestHangingReceiversLeaveSlots(t *testing.T) {
 	}
 }
 
-// Each of many receivers that hang from the first request on keeps one slot, and leaves room for unknown receivers. A receiver that was served, and
-// then idle for longer than forgetAfter, is unknown again.
+// Each of many receivers that hang from the first request on keeps one slot, and leaves room for unknown receivers. A
+// receiver that was served, and then idle for longer than forgetAfter, is unknown again.
 func TestUnknownReceiversDoNotWaitForThoseThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(64, 64)
@@ -226,7 +226,8 @@ func TestUnknownReceiversDoNotWaitForThoseThatHang(t *testing.T) {
 	})
 }
 
-// A reply is overdue after four times the usual time. A request whose reply is late is given up only if more replies are overdue than may be.
+// A reply is overdue after four times the usual time. A request whose reply is late is given up only if more replies
+// are overdue than may be.
 func TestLateRequestsAreGivenUpWhenThereAreTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(8, 8)

@@ -93,7 +93,8 @@ func (t *Target) Accepts(application string) error {
 	return nil
 }
 
-// Changed returns a channel of capacity 1. It is signalled when endpoints have changed, and when a receiver's wait is over.
+// Changed returns a channel of capacity 1. It is signalled when endpoints have changed, and when a receiver's wait is
+// over.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
 // EndpointsChanged must be called when the results of Deps.Endpoint have changed.

@@ -2,13 +2,14 @@ package httpcall
 
 import "sync"
 
-// firstWindow is the flow-control window of a new HTTP/2 connection for all its requests together (RFC 9113, 6.9.2). A receiver may widen it, and
-// may not narrow it.
+// firstWindow is the flow-control window of a new HTTP/2 connection for all its requests together (RFC 9113, 6.9.2). A
+// receiver may widen it, and may not narrow it.
 const firstWindow = 65_535
 
-// transports are the HTTP clients of a target. With HTTP/2 all requests of a client to one host share a connection and its window: bodies that a
-// receiver does not read use it up, and then no other body leaves. So the bodies that are under way to a host over one client are never larger
-// together than the first window, or there is only one. The requests that find no room go over the next client, which has a connection of its own.
+// transports are the HTTP clients of a target. With HTTP/2 all requests of a client to one host share a connection and
+// its window: bodies that a receiver does not read use it up, and then no other body leaves. So the bodies that are
+// under way to a host over one client are never larger together than the first window, or there is only one. The
+// requests that find no room go over the next client, which has a connection of its own.
 type transports struct {
 	create func() Transport
 

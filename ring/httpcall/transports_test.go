@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The bodies that are under way over one client to a host are never larger together than the window, unless there is only one.
+// The bodies that are under way over one client to a host are never larger together than the window, unless there is
+// only one.
 func TestBodiesOfAConnectionFitItsWindow(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

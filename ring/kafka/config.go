@@ -38,8 +38,9 @@ type Config struct {
 	Password string      // password for SASL
 	// DialTimeout bounds a connect with its TLS handshake, and the opening of a lane. Default 5s.
 	DialTimeout time.Duration
-	// AckTimeout is the time in which a partition leader must have the acks of its replicas. The leader then replies to the whole request. So it
-	// also bounds how long a slow partition delays the replies of other partitions. Default 2s.
+	// AckTimeout is the time in which a partition leader must have the acks of its replicas. The leader then replies to
+	// the whole request. So it also bounds how long a slow partition delays the replies of other partitions. Default
+	// 2s.
 	AckTimeout time.Duration
 	// ProbeInterval is the time between two probes of the cluster. Default 2s.
 	ProbeInterval time.Duration
@@ -76,8 +77,8 @@ func (c Config) Validate() error {
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Topics returns where the rings of an application go, and false if the application has no topic. It must not block. Any goroutine may call it.
-	// When its results change, the caller calls Target.TopicsChanged.
+	// Topics returns where the rings of an application go, and false if the application has no topic. It must not
+	// block. Any goroutine may call it. When its results change, the caller calls Target.TopicsChanged.
 	Topics func(application string) (*settings.Kafka, bool)
 	Log    *slog.Logger
 	// Dial connects to the address of a broker, without TLS. Nil: a net.Dialer.

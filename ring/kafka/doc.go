@@ -1,11 +1,12 @@
-// Package kafka is the target of applications whose rings are records of a Kafka topic. Each application has a topic of its own (settings.Kafka):
-// its name, the key of records and their headers. The caller of New gives the topics; this package knows no settings and no database. It is the
-// only package that imports franz-go.
+// Package kafka is the target of applications whose rings are records of a Kafka topic. Each application has a topic of
+// its own (settings.Kafka): its name, the key of records and their headers. The caller of New gives the topics; this
+// package knows no settings and no database. It is the only package that imports franz-go.
 //
 //	lane ──▶ link: a client of franz-go ──▶ guard ──▶ connections to the partitions' leaders
 //
-// A Target has one client that probes the cluster. Each Lane has a link: a client that produces the rings of all applications, with acks=all, as
-// an idempotent producer. One delivery at a time uses a link. The guard sees every request before it is written.
+// A Target has one client that probes the cluster. Each Lane has a link: a client that produces the rings of all
+// applications, with acks=all, as an idempotent producer. One delivery at a time uses a link. The guard sees every
+// request before it is written.
 //
 // # Replies
 //
@@ -17,20 +18,26 @@
 //	none                              awaited, then in doubt
 //	none, and no byte was sent        untaken if the cluster is usable, because the partition has no leader; else unsent
 //
-// The route holds claims (ring.Route.HoldsClaims), as with RabbitMQ: leaders reply in milliseconds, and the wait for replies is bounded. It has
-// no SeparateReplies, because a leader replies to all partitions of a request at once.
+// The route holds claims (ring.Route.HoldsClaims), as with RabbitMQ: leaders reply in milliseconds, and the wait for
+// replies is bounded. It has no SeparateReplies, because a leader replies to all partitions of a request at once.
 //
 // # Invariants
 //
-//  1. No byte of a ring is written after the write limit of its batch, but for the exception in package ring. guardedConn reads each request, refuses
-//     a produce request after the limit, ends one that is being written with the next piece, and sets the limit as the deadline of the write. franz-go sends a record again by itself only through the guard.
-//  2. Unsent and untaken mean that no byte of the ring left this process, and that none can. The guard notes the partitions of each produce
-//     request before its first byte is written. What franz-go says about a record that it has cancelled decides nothing.
-//  3. A ring that may have been written, and has no final reply, is in doubt. Its next try is another record with the same message id.
-//  4. A link with a record that has no reply is used for no other delivery. It is set aside with the delivery, and the lane opens another link.
-//     So a record that is late holds up no later record, and a sequence number of the producer is never given to two records.
-//  5. The leader replies after AckTimeout at the latest, also if a replica is slow. So a slow partition delays the replies to other partitions of
-//     the same request by that time. It delays neither their records nor the next delivery.
+//  1. No byte of a ring is written after the write limit of its batch, but for the exception in package ring.
+//     guardedConn reads each request, refuses a produce request after the limit, ends one that is being written with
+//     the next piece, and sets the limit as the deadline of the write. franz-go sends a record again by itself only
+//     through the guard.
+//  2. Unsent and untaken mean that no byte of the ring left this process, and that none can. The guard notes the
+//     partitions of each produce request before its first byte is written. What franz-go says about a record that it
+//     has cancelled decides nothing.
+//  3. A ring that may have been written, and has no final reply, is in doubt. Its next try is another record with the
+//     same message id.
+//  4. A link with a record that has no reply is used for no other delivery. It is set aside with the delivery, and the
+//     lane opens another link. So a record that is late holds up no later record, and a sequence number of the producer
+//     is never given to two records.
+//  5. The leader replies after AckTimeout at the latest, also if a replica is slow. So a slow partition delays the
+//     replies to other partitions of the same request by that time. It delays neither their records nor the next
+//     delivery.
 //  6. A lane awaits at most maxLateDeliveries, because franz-go keeps the payloads of records without a reply.
 //  7. clockd creates no topic.
 //

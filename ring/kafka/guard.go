@@ -19,7 +19,8 @@ var (
 	errUnreadable = errors.New("a produce request cannot be read")
 )
 
-// maxProduceVersion is the newest version of produce requests that names topics. Later versions have only the ids of topics.
+// maxProduceVersion is the newest version of produce requests that names topics. Later versions have only the ids of
+// topics.
 const maxProduceVersion = 12
 
 // newestVersions returns the newest versions of requests that clockd sends.
@@ -35,8 +36,9 @@ type partition struct {
 	number int32
 }
 
-// guard decides for the connections of one link which produce requests are written. It knows of each partition whether a byte of a record may
-// have left this process. So the outcome of a ring without a reply depends on the guard alone, and not on what the client remembers.
+// guard decides for the connections of one link which produce requests are written. It knows of each partition whether
+// a byte of a record may have left this process. So the outcome of a ring without a reply depends on the guard alone,
+// and not on what the client remembers.
 type guard struct {
 	refusals chan struct{} // capacity 1; signalled when a request was refused
 	placings chan struct{} // capacity 1; signalled when a record has its partition
@@ -81,7 +83,8 @@ func (g *guard) mayWrite() bool {
 	return g.open && !g.limits.TooLateToWrite()
 }
 
-// OnProduceRecordPartitioned notes the partition of a record. The client calls it before the record can be in a request.
+// OnProduceRecordPartitioned notes the partition of a record. The client calls it before the record can be in a
+// request.
 func (g *guard) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,8 +107,8 @@ func (g *guard) wasSent(r *kgo.Record) bool {
 	return placed && g.sent[p]
 }
 
-// wasRefused reports whether a request for the record's partition was refused. Then no reply to the record will come: the client repeats only
-// failed records.
+// wasRefused reports whether a request for the record's partition was refused. Then no reply to the record will come:
+// the client repeats only failed records.
 func (g *guard) wasRefused(r *kgo.Record) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,8 +156,8 @@ type guardedConn struct {
 	guard *guard
 }
 
-// Write writes a request. It refuses a produce request after the write limit, and when no delivery is under way. After an error in the middle
-// of a request the client closes the connection.
+// Write writes a request. It refuses a produce request after the write limit, and when no delivery is under way. After
+// an error in the middle of a request the client closes the connection.
 func (c *guardedConn) Write(request []byte) (int, error) {
 	if !isProduce(request) {
 		return c.Conn.Write(request)

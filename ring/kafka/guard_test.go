@@ -25,8 +25,8 @@ func produceRequest(topic string, batch int) []byte {
 	return kmsg.NewRequestFormatter().AppendRequest(nil, r, 1)
 }
 
-// A large produce request is written in pieces. Its write ends at the first look at the clock after the write limit. Its records may have left, and get
-// no reply.
+// A large produce request is written in pieces. Its write ends at the first look at the clock after the write limit.
+// Its records may have left, and get no reply.
 func TestWriteLimitHoldsForEachPieceOfAProduceRequest(t *testing.T) {
 	near, far := net.Pipe()
 	received := make(chan int64, 1)

@@ -14,8 +14,8 @@ import (
 // maxLateDeliveries is the most late deliveries of a lane.
 const maxLateDeliveries = 8
 
-// link is a client with a guard. One delivery at a time uses it. A link whose delivery has a record without a reply is used for no other
-// delivery.
+// link is a client with a guard. One delivery at a time uses it. A link whose delivery has a record without a reply is
+// used for no other delivery.
 type link struct {
 	target *Target
 	client *kgo.Client
@@ -163,11 +163,13 @@ func (d *delivery) produce(rings []clock.Ring) {
 	}
 }
 
-// gatherTime is the longest wait for the partitions of all records. A topic that the link has not used before is looked up in this time.
+// gatherTime is the longest wait for the partitions of all records. A topic that the link has not used before is looked
+// up in this time.
 const gatherTime = 100 * time.Millisecond
 
-// gather waits until the client knows the partition of each record. So the records of all applications go to a leader in one request. The first
-// request of a link must have its reply before a second one is sent: a slow partition in it would keep back the others.
+// gather waits until the client knows the partition of each record. So the records of all applications go to a leader
+// in one request. The first request of a link must have its reply before a second one is sent: a slow partition in it
+// would keep back the others.
 func (d *delivery) gather(ctx context.Context) {
 	limit := time.NewTimer(gatherTime)
 	defer limit.Stop()
@@ -233,8 +235,9 @@ func (d *delivery) note(r report) {
 	}
 }
 
-// resolveUnsent gives the rings that can get no reply any more their outcomes. A ring of which no byte was sent is untaken if brokers work,
-// because then its own partition is at fault. While requests may still be written, nothing is resolved.
+// resolveUnsent gives the rings that can get no reply any more their outcomes. A ring of which no byte was sent is
+// untaken if brokers work, because then its own partition is at fault. While requests may still be written, nothing is
+// resolved.
 func (d *delivery) resolveUnsent() {
 	if d.link.guard.mayWrite() {
 		return

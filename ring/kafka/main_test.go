@@ -20,8 +20,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a Target with a cluster of its own. The cluster is kfake, the fake cluster of franz-go: no real broker can be installed for the tests.
-// It speaks the protocol over TCP, checks batches, checksums and sequences, and keeps records in memory. It has no replicas.
+// bench is a Target with a cluster of its own. The cluster is kfake, the fake cluster of franz-go: no real broker can
+// be installed for the tests. It speaks the protocol over TCP, checks batches, checksums and sequences, and keeps
+// records in memory. It has no replicas.
 type bench struct {
 	*Target
 
@@ -135,7 +136,8 @@ func (b *bench) dial(ctx context.Context, network, address string) (net.Conn, er
 	return c, nil
 }
 
-// heldConn is a connection that keeps what it reads back while the bench holds replies, once a produce request was written to it.
+// heldConn is a connection that keeps what it reads back while the bench holds replies, once a produce request was
+// written to it.
 type heldConn struct {
 	net.Conn
 

@@ -18,7 +18,8 @@ var refusedErrors = []error{
 	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.CorruptMessage, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat,
 }
 
-// outcomeOf returns the outcome of a record that the client has finished. sent says that a byte of it may have left this process.
+// outcomeOf returns the outcome of a record that the client has finished. sent says that a byte of it may have left
+// this process.
 func outcomeOf(err error, sent bool) clock.Outcome {
 	is := func(kinds []error) bool {
 		for _, k := range kinds {

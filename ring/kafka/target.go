@@ -58,7 +58,8 @@ func (t *Target) Accepts(application string) error {
 	return nil
 }
 
-// Changed returns a channel of capacity 1. It is signalled when the cluster has become usable, and when topics of applications have changed.
+// Changed returns a channel of capacity 1. It is signalled when the cluster has become usable, and when topics of
+// applications have changed.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
 // TopicsChanged must be called when the results of Deps.Topics have changed.
@@ -71,7 +72,8 @@ func (t *Target) Lane(maxLate int) ring.Lane {
 	return l
 }
 
-// Run probes the cluster until ctx ends, and then waits for the links that are being closed. Call it as long as lanes are used.
+// Run probes the cluster until ctx ends, and then waits for the links that are being closed. Call it as long as lanes
+// are used.
 func (t *Target) Run(ctx context.Context) error {
 	defer t.ending.Wait()
 	client, err := kgo.NewClient(t.options(nil)...)

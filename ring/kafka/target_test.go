@@ -131,7 +131,8 @@ func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
 	wantKinds(t, l.Deliver(t.Context(), rings("lost", 1), ample()), clock.Confirmed)
 }
 
-// Brokers reply with an error that may pass. The client sends the rings again until the write limit, and never after it.
+// Brokers reply with an error that may pass. The client sends the rings again until the write limit, and never after
+// it.
 func TestNothingIsSentAgainAfterTheWriteLimit(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)
@@ -176,7 +177,8 @@ func TestRingsFollowTheLeader(t *testing.T) {
 	}
 }
 
-// The reply to a request is lost with its connection. The client sends the same batch again, and the broker knows the copy.
+// The reply to a request is lost with its connection. The client sends the same batch again, and the broker knows the
+// copy.
 func TestLostReplyMakesNoCopyWithinTheWriteLimit(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)

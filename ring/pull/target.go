@@ -15,8 +15,8 @@ import (
 var _ ring.RationedTarget = (*Target)(nil)
 
 const (
-	// restAfter is the time after the last reserve of an application after which its workers rest: other nodes with workers come first. It is longer
-	// than the pause of a worker that finishes its rings at once.
+	// restAfter is the time after the last reserve of an application after which its workers rest: other nodes with
+	// workers come first. It is longer than the pause of a worker that finishes its rings at once.
 	restAfter = 2 * time.Second
 	// linger is the time for which an application stays announced after its last reserve.
 	linger = 30 * time.Second
@@ -50,12 +50,14 @@ type reserve struct {
 	delivery chan clock.Delivery // capacity 1
 }
 
-// New returns a Target without reserves. announced is called when the result of Applications changes. It must not block.
+// New returns a Target without reserves. announced is called when the result of Applications changes. It must not
+// block.
 func New(announced func()) *Target {
 	return &Target{changed: make(chan struct{}, 1), announced: announced, lines: map[string]*line{}}
 }
 
-// Usable returns nil, because the target needs no connection of its own. Accepts tells whether an application has reserves.
+// Usable returns nil, because the target needs no connection of its own. Accepts tells whether an application has
+// reserves.
 func (t *Target) Usable() error { return nil }
 
 // errNoReserve is the reason why the target does not accept an application.
@@ -89,8 +91,8 @@ func (t *Target) Ration(application string) (rings int) {
 // Changed returns a channel of capacity 1 that is signalled when a reserve comes, or when there is memory again.
 func (t *Target) Changed() <-chan struct{} { return t.changed }
 
-// Applications returns the accepted applications, sorted. Working applications have a reserve, or had one less than restAfter ago. The workers of the
-// others rest.
+// Applications returns the accepted applications, sorted. Working applications have a reserve, or had one less than
+// restAfter ago. The workers of the others rest.
 func (t *Target) Applications() (working, resting []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,8 +109,8 @@ func (t *Target) Applications() (working, resting []string) {
 // Lane returns a lane. Lanes share the reserves.
 func (t *Target) Lane(int) ring.Lane { return lane{t} }
 
-// Reserve waits for up to that many rings of an application, until ctx ends. ok is false if none came. Else the caller must write the rings and call
-// Delivery.Done.
+// Reserve waits for up to that many rings of an application, until ctx ends. ok is false if none came. Else the caller
+// must write the rings and call Delivery.Done.
 func (t *Target) Reserve(ctx context.Context, application string, rings int) (d clock.Delivery, ok bool) {
 	r := &reserve{rings: rings, delivery: make(chan clock.Delivery, 1)}
 	t.enter(application, r)
@@ -162,7 +164,8 @@ func (t *Target) leave(application string, r *reserve) bool {
 	return true
 }
 
-// lingerIfEmpty lets the workers of an application without a waiting reserve rest after restAfter, and ends its announcement after linger.
+// lingerIfEmpty lets the workers of an application without a waiting reserve rest after restAfter, and ends its
+// announcement after linger.
 func (t *Target) lingerIfEmpty(application string, l *line) {
 	if len(l.waiting) > 0 || l.forget != nil {
 		return
@@ -185,8 +188,8 @@ func (t *Target) lingerIfEmpty(application string, l *line) {
 	l.forget = timer
 }
 
-// next takes the longest waiting reserve out of the application's line, and memory for its part of the rings: the first n. It returns nil if no
-// reserve waits, or if there is no memory.
+// next takes the longest waiting reserve out of the application's line, and memory for its part of the rings: the first
+// n. It returns nil if no reserve waits, or if there is no memory.
 func (t *Target) next(application string, rings []clock.Ring, indexes []int) (r *reserve, n, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// The workers of an application work until restAfter after the last reserve, then they rest, and after linger they are forgotten. A further reserve
-// lets them work again. Each change is announced.
+// The workers of an application work until restAfter after the last reserve, then they rest, and after linger they are
+// forgotten. A further reserve lets them work again. Each change is announced.
 func TestWorkersRestAfterTheLastReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changes := 0
@@ -54,8 +54,8 @@ func TestWorkersRestAfterTheLastReserve(t *testing.T) {
 	})
 }
 
-// Reserves that do not read hold at most a quarter of ring.HandedBytes for one application. Meanwhile its ration is 0, and another application gets
-// its rings. A report makes room, and is signalled.
+// Reserves that do not read hold at most a quarter of ring.HandedBytes for one application. Meanwhile its ration is 0,
+// and another application gets its rings. A report makes room, and is signalled.
 func TestUnreadReservesHoldBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New(func() {})

@@ -29,7 +29,8 @@ var answerKinds = map[string]clock.AnswerKind{
 	clock.Ack.String(): clock.Ack, clock.Release.String(): clock.Release, clock.Bury.String(): clock.Bury, clock.Touch.String(): clock.Touch,
 }
 
-// parseAnswer reads an answer from the properties of a message, and ignores the body. The error says why the message is no answer.
+// parseAnswer reads an answer from the properties of a message, and ignores the body. The error says why the message is
+// no answer.
 func parseAnswer(d *amqp.Delivery) (clock.Answer, error) {
 	a := clock.Answer{By: answeredBy(d)}
 	name, prefixed := strings.CutPrefix(d.Type, answerPrefix)
@@ -82,7 +83,8 @@ func text(value any) (string, bool) {
 	}
 }
 
-// delay reads milliseconds from a number, of which the whole part counts, or from a decimal string. Package clock checks the range of an answer's.
+// delay reads milliseconds from a number, of which the whole part counts, or from a decimal string. Package clock
+// checks the range of an answer's.
 func delay(value any) (clock.Delay, error) {
 	ms, isNumber := number(value)
 	if s, isText := text(value); isText {

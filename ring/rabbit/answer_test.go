@@ -88,7 +88,8 @@ func TestParseAnswerSaysWhyAMessageIsNoAnswer(t *testing.T) {
 	}
 }
 
-// parseAnswer returns a valid answer or an error for every message. The same answer in another form gives the same result.
+// parseAnswer returns a valid answer or an error for every message. The same answer in another form gives the same
+// result.
 func FuzzParseAnswer(f *testing.F) {
 	f.Add("alarm.ack", "4711.3.2", "", "", "", int64(0))
 	f.Add("alarm.touch", "", "4711.3.2", "60000", "me", int64(-1))

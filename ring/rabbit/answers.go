@@ -21,14 +21,16 @@ const (
 
 // Answerer applies answers.
 type Answerer interface {
-	// Answer submits the answers in order. It calls done once for each answer, with its index, as soon as its outcome is known and at
-	// the latest when ctx ends. The outcome of one answer does not wait for the outcome of another. Any goroutine may call done, also
-	// before Answer returns. A nil error means that the answer was applied. After ErrUnavailable and ErrUnconfirmed, repeating may
-	// help. ErrNotFound, ErrConflict and the other kinds of package clock are final.
+	// Answer submits the answers in order. It calls done once for each answer, with its index, as soon as its outcome
+	// is known and at the latest when ctx ends. The outcome of one answer does not wait for the outcome of another. Any
+	// goroutine may call done, also before Answer returns. A nil error means that the answer was applied. After
+	// ErrUnavailable and ErrUnconfirmed, repeating may help. ErrNotFound, ErrConflict and the other kinds of package
+	// clock are final.
 	Answer(ctx context.Context, answers []clock.Answer, done func(i int, err error))
 }
 
-// Answers consumes the answers of applications from the queue <exchange>.answers. Every node consumes, and each message goes to one node.
+// Answers consumes the answers of applications from the queue <exchange>.answers. Every node consumes, and each message
+// goes to one node.
 type Answers struct {
 	s               *Session
 	answerer        Answerer
@@ -41,8 +43,9 @@ func (s *Session) Answers(answerer Answerer) *Answers {
 	return &Answers{s: s, answerer: answerer, longestPause: longestPause}
 }
 
-// Run connects and reconnects until ctx ends. Then it takes no more answers, settles the taken ones, closes the connection and returns
-// nil. It acks an answer after the Answerer has applied it or refused it finally. All other answers go back to the queue.
+// Run connects and reconnects until ctx ends. Then it takes no more answers, settles the taken ones, closes the
+// connection and returns nil. It acks an answer after the Answerer has applied it or refused it finally. All other
+// answers go back to the queue.
 func (a *Answers) Run(ctx context.Context) error {
 	a.s.keepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
 		c, err := a.s.consume(ctx, a)
@@ -136,7 +139,8 @@ func (a *Answers) judge(answer *clock.Answer, err error) settlement {
 	return settlement{action: actionPause, pause: min(retryAfter(err), a.longestPause)}
 }
 
-// resultOf returns the result of an answer, and whether it is final. An error of an unknown kind is not final: the answer is put back.
+// resultOf returns the result of an answer, and whether it is final. An error of an unknown kind is not final: the
+// answer is put back.
 func resultOf(err error) (result string, settled bool) {
 	switch {
 	case err == nil:

@@ -211,7 +211,8 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 	}
 }
 
-// While the service is not available, answers return to the queue. Later each is applied once, also with malformed messages between them.
+// While the service is not available, answers return to the queue. Later each is applied once, also with malformed
+// messages between them.
 func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, quorum)
@@ -237,7 +238,8 @@ func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 	if m := a.counted("unknown", "malformed"); m != n/100 {
 		t.Errorf("%v malformed, want %d", m, n/100)
 	}
-	// Answers whose acks did not leave before the end come again, in the next run. On a machine that is not busy there are none.
+	// Answers whose acks did not leave before the end come again, in the next run. On a machine that is not busy there
+	// are none.
 	const runs = 5
 	for run := 0; !b.answersStayAway(); run++ {
 		if run == runs {
@@ -249,8 +251,8 @@ func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 	}
 }
 
-// answersStayAway reports whether the queue of answers stays empty for a second: the broker returns answers without an ack some time
-// after their consumer has ended.
+// answersStayAway reports whether the queue of answers stays empty for a second: the broker returns answers without an
+// ack some time after their consumer has ended.
 func (b *broker) answersStayAway() bool {
 	b.tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -508,7 +510,8 @@ func TestQueueOfAnswersMayBeDeclaredAgain(t *testing.T) {
 	eventually(t, time.Minute, "the second answer is applied", func() bool { return answerer.count() == 2 })
 }
 
-// The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted answer too large.
+// The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted
+// answer too large.
 func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]amqp.Table{"requeued": quorum, "copied": limited(nil)} {

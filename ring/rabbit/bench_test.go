@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// BenchmarkDeliver publishes batches of 300 rings of 200 bytes to a quorum queue and waits for their confirms. With gather=0 each message is
-// one write; otherwise the lane gathers that many bytes.
+// BenchmarkDeliver publishes batches of 300 rings of 200 bytes to a quorum queue and waits for their confirms. With
+// gather=0 each message is one write; otherwise the lane gathers that many bytes.
 func BenchmarkDeliver(b *testing.B) {
 	for _, lanes := range []int{1, 3} {
 		for _, gather := range []int{0, DefaultConfig().GatherBytes} {

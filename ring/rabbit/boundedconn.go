@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// maxHeader bounds the payload of a content header frame that a consumer's connection passes on, in bytes. An answer needs some hundred.
-// lastingSize counts the bytes.
+// maxHeader bounds the payload of a content header frame that a consumer's connection passes on, in bytes. An answer
+// needs some hundred. lastingSize counts the bytes.
 const maxHeader = 8 << 10
 
 // Bytes by which lastingSize differs from the size of the payload.
@@ -20,23 +20,26 @@ const (
 	deliveryMode    = 1                                   // every copy has a delivery mode
 )
 
-// Size of the fixed part of a content header frame (class, weight, body size, flags), and offset of the body size in it.
+// Size of the fixed part of a content header frame (class, weight, body size, flags), and offset of the body size in
+// it.
 const (
 	contentHeaderSize = 2 + 2 + 8 + 2
 	bodySizeAt        = 2 + 2
 )
 
-// boundedConn wraps the connection of a consumer and bounds the memory that amqp091-go holds for each message. The library collects whole
-// bodies of up to 512 MiB, for as many messages as the prefetch allows. RabbitMQ does not implement the protocol's prefetch in bytes.
+// boundedConn wraps the connection of a consumer and bounds the memory that amqp091-go holds for each message. The
+// library collects whole bodies of up to 512 MiB, for as many messages as the prefetch allows. RabbitMQ does not
+// implement the protocol's prefetch in bytes.
 //
-// A body of more than maxBody bytes is read and dropped, and the library sees an empty body. If the header exceeds maxHeader, the
-// properties are dropped, and the library sees a message without properties. A redelivery and a copy have the same fate as the first
-// delivery (lastingSize).
+// A body of more than maxBody bytes is read and dropped, and the library sees an empty body. If the header exceeds
+// maxHeader, the properties are dropped, and the library sees a message without properties. A redelivery and a copy
+// have the same fate as the first delivery (lastingSize).
 //
-// With marks, a message that loses its body or its properties has the header headerOversized instead of its own properties, and no body.
+// With marks, a message that loses its body or its properties has the header headerOversized instead of its own
+// properties, and no body.
 //
-// A message whose headers the library would not read (table.go) loses its properties. With marks it keeps all but the headers, and has the header
-// headerUnreadable.
+// A message whose headers the library would not read (table.go) loses its properties. With marks it keeps all but the
+// headers, and has the header headerUnreadable.
 type boundedConn struct {
 	net.Conn
 	maxBody uint64
@@ -64,7 +67,8 @@ func newMarkingConn(conn net.Conn, maxBody int) *boundedConn {
 	return c
 }
 
-// newWholeConn returns a boundedConn that changes unreadable headers, and headers that are too large for a frame, and nothing else.
+// newWholeConn returns a boundedConn that changes unreadable headers, and headers that are too large for a frame, and
+// nothing else.
 func newWholeConn(conn net.Conn) *boundedConn {
 	c := newMarkingConn(conn, 0)
 	c.whole = true
@@ -110,8 +114,9 @@ func (c *boundedConn) nextFrame() error {
 	}
 }
 
-// wholeHeader reads a content header frame of any size, and replaces unreadable headers. With the headers in which the broker counts deliveries a frame may
-// be larger than client and broker have agreed on, and the library would end the connection at each delivery.
+// wholeHeader reads a content header frame of any size, and replaces unreadable headers. With the headers in which the
+// broker counts deliveries a frame may be larger than client and broker have agreed on, and the library would end the
+// connection at each delivery.
 func (c *boundedConn) wholeHeader(size uint32) error {
 	frame := make([]byte, frameOverhead+int(size))
 	if _, err := io.ReadFull(c.reader, frame); err != nil {
@@ -216,9 +221,10 @@ func (c *boundedConn) headerFits(size int) (bool, error) {
 	return lastingSize(frame[frameHeadSize:]) <= maxHeader, nil
 }
 
-// lastingSize returns the size of the payload of a content header frame, without the bytes that the broker adds at a redelivery, and with the
-// bytes that copyOf adds. So a redelivery has the same lasting size as the first delivery, and no copy has a larger one. Otherwise an answer
-// that waits for the database could exceed maxHeader at its second delivery, and be lost.
+// lastingSize returns the size of the payload of a content header frame, without the bytes that the broker adds at a
+// redelivery, and with the bytes that copyOf adds. So a redelivery has the same lasting size as the first delivery, and
+// no copy has a larger one. Otherwise an answer that waits for the database could exceed maxHeader at its second
+// delivery, and be lost.
 func lastingSize(payload []byte) int {
 	size := len(payload)
 	flags, rest := binary.BigEndian.Uint16(payload[contentHeaderSize-2:]), payload[contentHeaderSize:]
@@ -240,8 +246,8 @@ func lastingSize(payload []byte) int {
 	return size - countHeaders(table[:min(uint64(binary.BigEndian.Uint32(rest)), uint64(len(table)))])
 }
 
-// countHeaders returns the size of the headers in which the broker counts deliveries. If the sender has set them, it counts each name once,
-// and no more bytes than the broker's own header has.
+// countHeaders returns the size of the headers in which the broker counts deliveries. If the sender has set them, it
+// counts each name once, and no more bytes than the broker's own header has.
 func countHeaders(table []byte) (size int) {
 	counted := map[string]bool{}
 	for len(table) > 0 {
@@ -268,8 +274,8 @@ func cutShort(b []byte) (s, rest []byte) {
 	return b[1:end], b[end:]
 }
 
-// valueSize returns the size of the value at the beginning of b, with the letter of its type. 0: the letter is unknown, or the value is not
-// complete.
+// valueSize returns the size of the value at the beginning of b, with the letter of its type. 0: the letter is unknown,
+// or the value is not complete.
 func valueSize(b []byte) int {
 	if len(b) == 0 {
 		return 0

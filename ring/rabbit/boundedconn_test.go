@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// contentOf returns the content frames of one message. properties and body are sizes in bytes. maxPayload is the largest payload of a body
-// frame.
+// contentOf returns the content frames of one message. properties and body are sizes in bytes. maxPayload is the
+// largest payload of a body frame.
 func contentOf(channel uint16, properties, body, maxPayload int) []frame {
 	head := binary.BigEndian.AppendUint64([]byte{0, classBasic, 0, 0}, uint64(body))
 	head = append(head, 0x90, 0) // flags: content type and delivery mode
@@ -33,7 +33,8 @@ func withoutContent(header frame, properties bool) frame {
 	return frame{header.kind, header.channel, p}
 }
 
-// For every stream, read in pieces of any size: boundedConn removes bodies and properties over their bounds, and changes no other frame.
+// For every stream, read in pieces of any size: boundedConn removes bodies and properties over their bounds, and
+// changes no other frame.
 func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +95,8 @@ func TestWakeUpOverTheBoundArrivesWithoutBody(t *testing.T) {
 	}
 }
 
-// The broker may add both headers anywhere in the table. No content of the table, valid or not, changes the result otherwise.
+// The broker may add both headers anywhere in the table. No content of the table, valid or not, changes the result
+// otherwise.
 func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
 	f.Add(uint16(flagHeaders), []byte("\x04mineS\x00\x00\x00\x01m"), uint8(0))
 	f.Add(uint16(flagHeaders|flagContentType|flagUserID), []byte("\x10x-delivery-countS\x00\x00\x00\xff"), uint8(1))

@@ -15,51 +15,55 @@ import (
 
 // Config holds the settings of a Session.
 type Config struct {
-	// URL of the broker: amqp:// or amqps://, with the query parameters of RabbitMQ's URI specification. DialTimeout replaces
-	// the parameter connection_timeout. The URL may name several hosts of one cluster: amqp://user:password@h1:5672,h2:5672,h3/vhost.
-	// Each dial tries them in turn. The URL may contain a password and is never printed.
+	// URL of the broker: amqp:// or amqps://, with the query parameters of RabbitMQ's URI specification. DialTimeout
+	// replaces the parameter connection_timeout. The URL may name several hosts of one cluster:
+	// amqp://user:password@h1:5672,h2:5672,h3/vhost. Each dial tries them in turn. The URL may contain a password and
+	// is never printed.
 	URL string
 	// Exchange is the name of the exchange for rings. It is declared as durable and direct. Default clock.
 	Exchange string
-	// Exchanges lists further exchanges that rings of applications may go to (Deps.Destination). They must exist. Default none.
+	// Exchanges lists further exchanges that rings of applications may go to (Deps.Destination). They must exist.
+	// Default none.
 	Exchanges []string
 	// ConnectionName is the name of clockd's connections in the broker's lists. Default clockd.
 	ConnectionName string
-	// DeclareQueues lists applications. For each, clockd declares and binds a durable quorum queue <exchange>.<application>.
-	// Default none: applications declare and bind their own queues.
+	// DeclareQueues lists applications. For each, clockd declares and binds a durable quorum queue
+	// <exchange>.<application>. Default none: applications declare and bind their own queues.
 	DeclareQueues []string
 
 	// Headers says which headers rings have. Default FullHeaders.
 	Headers Headers
 
-	// Heartbeat is the heartbeat interval that clockd asks of the broker; a heartbeat in the URL wins. At least 1 s, default 10 s.
+	// Heartbeat is the heartbeat interval that clockd asks of the broker; a heartbeat in the URL wins. At least 1 s,
+	// default 10 s.
 	Heartbeat time.Duration
-	// DialTimeout bounds the opening of a connection: TCP, TLS and AMQP together, on all hosts together, and the channel of a lane
-	// too. The TCP connect to one of several hosts has an even share of it. Each later declaration, binding and consumer has the
-	// same time. Default 10 s.
+	// DialTimeout bounds the opening of a connection: TCP, TLS and AMQP together, on all hosts together, and the
+	// channel of a lane too. The TCP connect to one of several hosts has an even share of it. Each later declaration,
+	// binding and consumer has the same time. Default 10 s.
 	DialTimeout time.Duration
-	// WriteTimeout bounds one write outside a delivery: handshake, heartbeat, probe. It also bounds the wait for the confirms of a batch of
-	// copies of answers. Default 5 s.
+	// WriteTimeout bounds one write outside a delivery: handshake, heartbeat, probe. It also bounds the wait for the
+	// confirms of a batch of copies of answers. Default 5 s.
 	WriteTimeout time.Duration
-	// ProbeInterval is the time between two probes, which find out whether the broker still takes messages. Default 1 s.
+	// ProbeInterval is the time between two probes, which find out whether the broker still takes messages. Default 1
+	// s.
 	ProbeInterval time.Duration
 	// ProbeTimeout is the longest time until the broker confirms a probe. Default 2 s.
 	ProbeTimeout time.Duration
-	// BackoffMin and BackoffMax bound the wait before dialling again. The wait doubles each time, and is drawn at random
-	// between half and all of that. Default 100 ms and 5 s.
+	// BackoffMin and BackoffMax bound the wait before dialling again. The wait doubles each time, and is drawn at
+	// random between half and all of that. Default 100 ms and 5 s.
 	BackoffMin, BackoffMax time.Duration
 	// GatherBytes is the size of the buffer that collects the messages of a delivery before a write. Each lane has one.
 	// 0 writes every message separately. Default 128 KiB.
 	GatherBytes int
-	// AnswerPrefetch is the largest number of answers that a node has in flight: taken from the broker and not settled. Each
-	// takes at most some 10 KiB of memory, whatever its body. From 1 to 10000, default 500.
+	// AnswerPrefetch is the largest number of answers that a node has in flight: taken from the broker and not settled.
+	// Each takes at most some 10 KiB of memory, whatever its body. From 1 to 10000, default 500.
 	AnswerPrefetch int
 
 	// Intake says from which queue clockd takes delayed messages. Default: none.
 	Intake IntakeConfig
 
-	// ManagementURL is the URL of the broker's management API, like http://user:password@host:15672, for Findings. It may
-	// contain a password and is never printed. Default none: clockd does not ask the API.
+	// ManagementURL is the URL of the broker's management API, like http://user:password@host:15672, for Findings. It
+	// may contain a password and is never printed. Default none: clockd does not ask the API.
 	ManagementURL string
 }
 
@@ -103,7 +107,8 @@ func (c Config) String() string {
 // LogValue returns String, so that no log handler prints the fields.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// maxExchange is the longest exchange name, in bytes. Names of queues add ".answers" or ".<application>" and have at most 255 bytes.
+// maxExchange is the longest exchange name, in bytes. Names of queues add ".answers" or ".<application>" and have at
+// most 255 bytes.
 const maxExchange = 127
 
 // Validate returns every rule that the configuration breaks, joined, or nil. It never quotes the URL.
@@ -151,8 +156,8 @@ var errURL = errors.New("rabbit: the AMQP URL is not valid: it must be like amqp
 // errHosts describes a valid list of hosts. It does not quote the invalid one.
 var errHosts = errors.New("rabbit: the list of hosts in the AMQP URL has an empty host, or a host twice: it must be like host1:5672,host2:5672")
 
-// parseURL returns the hosts of the URL: at least one, in their order. The hosts differ in host and port only. The library's error would
-// quote the URL with its password, so errURL replaces it.
+// parseURL returns the hosts of the URL: at least one, in their order. The hosts differ in host and port only. The
+// library's error would quote the URL with its password, so errURL replaces it.
 func parseURL(raw string) ([]*brokerHost, error) {
 	if raw == "" {
 		return nil, errors.New("rabbit: no AMQP URL is given")
@@ -179,8 +184,8 @@ func parseURL(raw string) ([]*brokerHost, error) {
 	return hosts, checkTLS(hosts[0].uri)
 }
 
-// splitHosts returns a URL for each host of a URL with a list of hosts. The other parts of the URL are the same in each. Neither net/url nor
-// the library can parse such a list.
+// splitHosts returns a URL for each host of a URL with a list of hosts. The other parts of the URL are the same in
+// each. Neither net/url nor the library can parse such a list.
 func splitHosts(raw string) (urls []string) {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found {

@@ -6,8 +6,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// confirms holds the broker's confirms for the messages of one delivery on one channel. The reader of the connection notes them. The lane
-// waits for them once, not once for each message.
+// confirms holds the broker's confirms for the messages of one delivery on one channel. The reader of the connection
+// notes them. The lane waits for them once, not once for each message.
 type confirms struct {
 	complete chan struct{} // capacity 1; signalled when every published message has a confirm
 
@@ -51,8 +51,8 @@ func (c *confirms) allPublished(n int) {
 	c.signalComplete()
 }
 
-// note records a confirm for the message with the tag. With multiple it also records it for all earlier messages without a confirm. The
-// first confirm of a message counts. A tag that does not belong to this delivery is ignored.
+// note records a confirm for the message with the tag. With multiple it also records it for all earlier messages
+// without a confirm. The first confirm of a message counts. A tag that does not belong to this delivery is ignored.
 func (c *confirms) note(tag uint64, multiple bool, a confirm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

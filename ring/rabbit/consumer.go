@@ -13,18 +13,19 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// consumer owns one connection that takes deliveries for an inbox. Three goroutines serve it. One takes deliveries from the library. One submits
-// them in batches. The third runs serve, which settles each delivery with the broker when its outcome is known.
+// consumer owns one connection that takes deliveries for an inbox. Three goroutines serve it. One takes deliveries from
+// the library. One submits them in batches. The third runs serve, which settles each delivery with the broker when its
+// outcome is known.
 //
 //	broker ──▶ taken ──submit──▶ inbox ──settle──▶ settlements ──▶ broker: ack, or nack after a pause
 //	                      ▲                              ▲    │
 //	                      └──────── resubmitted ◀────────┼────┤
 //	                                                     └── copier ◀──┘  only if deliveries are published again
 //
-// A fourth goroutine runs the copier, if the inbox has rules for copies. It publishes answers again if the queue may have a delivery limit: a nack
-// would drop the answer after some pauses. It publishes dead letters of the intake. The original is acked after the confirm of its copy. Without a
-// confirm the original is submitted to the inbox again, and stays unacked meanwhile. The same happens at once to an answer from a stream
-// (fromStream).
+// A fourth goroutine runs the copier, if the inbox has rules for copies. It publishes answers again if the queue may
+// have a delivery limit: a nack would drop the answer after some pauses. It publishes dead letters of the intake. The
+// original is acked after the confirm of its copy. Without a confirm the original is submitted to the inbox again, and
+// stays unacked meanwhile. The same happens at once to an answer from a stream (fromStream).
 type consumer struct {
 	s           *Session
 	inbox       inbox
@@ -62,13 +63,14 @@ func newConsumer(s *Session, in inbox) *consumer {
 	}
 }
 
-// consume serves consumers of the inbox, one after the other over one connection, until the connection, the turn or ctx ends. The error is the
-// reason. It returns the last consumer.
+// consume serves consumers of the inbox, one after the other over one connection, until the connection, the turn or ctx
+// ends. The error is the reason. It returns the last consumer.
 //
-// A consumer that is silent is renewed, because it may be lost. RabbitMQ 3.10 does not cancel the consumers of a quorum queue that is deleted.
-// If the queue is declared again at once, the broker counts the old consumer for the new queue, and gives it messages. Its channel drops them,
-// because they are numbered from the start again. The end of the channel gives them back. If the queue is a stream, the renewed consumer does
-// not get what was published meanwhile; other nodes may. noteLoss logs a loss that it notices.
+// A consumer that is silent is renewed, because it may be lost. RabbitMQ 3.10 does not cancel the consumers of a quorum
+// queue that is deleted. If the queue is declared again at once, the broker counts the old consumer for the new queue,
+// and gives it messages. Its channel drops them, because they are numbered from the start again. The end of the channel
+// gives them back. If the queue is a stream, the renewed consumer does not get what was published meanwhile; other
+// nodes may. noteLoss logs a loss that it notices.
 func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error) {
 	var open *link
 	for {
@@ -85,8 +87,8 @@ func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error
 	}
 }
 
-// serve connects unless a link is open, sets up, and consumes until the connection, the turn or ctx ends. The error is the reason. The link is
-// closed then, unless the consumer is renewed.
+// serve connects unless a link is open, sets up, and consumes until the connection, the turn or ctx ends. The error is
+// the reason. The link is closed then, unless the consumer is renewed.
 func (c *consumer) serve(ctx context.Context, open *link) error {
 	deliveries, err := c.connect(ctx, open)
 	if err != nil {
@@ -191,15 +193,16 @@ func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err e
 	return deliveries, nil
 }
 
-// cancel tells the broker to send no more messages. The library passes on the messages in its hands, and then ends the deliveries.
+// cancel tells the broker to send no more messages. The library passes on the messages in its hands, and then ends the
+// deliveries.
 func (c *consumer) cancel() {
 	timer := time.AfterFunc(inboxDrain, c.link.kill) // not earlier: this connection acks the deliveries in flight
 	defer timer.Stop()
 	_ = c.ch.Cancel(c.tag, false) // fails only when the channel has ended
 }
 
-// nextBatch waits for one delivery and returns it with all other deliveries in c.taken and c.resubmitted. It returns nil when c.taken is
-// closed.
+// nextBatch waits for one delivery and returns it with all other deliveries in c.taken and c.resubmitted. It returns
+// nil when c.taken is closed.
 func (c *consumer) nextBatch() []*incoming {
 	var first *incoming // nil when c.taken is closed
 	select {
@@ -257,8 +260,8 @@ func (c *consumer) queueSettlement(s settlement) {
 	}
 }
 
-// settle carries out settlements until the connection ends, until workCtx ends, or until ctx has ended and all outcomes are known. The error
-// is the reason. The broker delivers messages without an ack again.
+// settle carries out settlements until the connection ends, until workCtx ends, or until ctx has ended and all outcomes
+// are known. The error is the reason. The broker delivers messages without an ack again.
 func (c *consumer) settle(ctx, workCtx context.Context) error {
 	submitted := c.submitted
 	looks := time.NewTicker(c.s.silence)
@@ -287,8 +290,8 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 // silence is the default of Session.silence.
 const silence = time.Minute
 
-// renewIfSilent ends the consumer in order if no message has come since the last call and none is in flight. A new consumer takes its place. A
-// message that is held is in flight: its queue may count each redelivery.
+// renewIfSilent ends the consumer in order if no message has come since the last call and none is in flight. A new
+// consumer takes its place. A message that is held is in flight: its queue may count each redelivery.
 func (c *consumer) renewIfSilent() {
 	if c.turnEnded || c.renewed {
 		return
@@ -301,9 +304,9 @@ func (c *consumer) renewIfSilent() {
 	c.receivedBefore = received
 }
 
-// noteLoss logs the probable loss of a silent consumer, from the first delivery of the consumer that replaces it. The message was ready when the
-// new consumer began, and the broker had delivered it before: to the silent consumer, which got nothing. The loss is not certain. Another node may
-// have given the message back just then.
+// noteLoss logs the probable loss of a silent consumer, from the first delivery of the consumer that replaces it. The
+// message was ready when the new consumer began, and the broker had delivered it before: to the silent consumer, which
+// got nothing. The loss is not certain. Another node may have given the message back just then.
 func (c *consumer) noteLoss(first *amqp.Delivery) {
 	if c.waiting > 0 && first.Redelivered {
 		c.s.log.Warn("silent consumer was renewed and was probably lost: messages that were delivered before come again",
@@ -374,8 +377,9 @@ func (c *consumer) pauseOne(s settlement, after action) {
 	time.AfterFunc(s.pause, func() { c.queueSettlement(s) })
 }
 
-// fromStream reports whether the delivery comes from a stream. A stream delivers each message to every node and keeps it after the ack. So
-// each node would copy each copy, without end. A requeue would lose the answer, because a stream does not deliver a message again.
+// fromStream reports whether the delivery comes from a stream. A stream delivers each message to every node and keeps
+// it after the ack. So each node would copy each copy, without end. A requeue would lose the answer, because a stream
+// does not deliver a message again.
 func fromStream(d *incoming) bool {
 	_, is := d.Headers["x-stream-offset"]
 	return is

@@ -13,8 +13,8 @@ import (
 // swallowedInterval is the time between probes while they are not returned. Such probes may collect in a queue.
 const swallowedInterval = time.Minute
 
-// probeMessages is the number of messages of a probe. A broker with an alarm takes one more message from each connection before it blocks
-// it. So the confirm of the first message proves nothing.
+// probeMessages is the number of messages of a probe. A broker with an alarm takes one more message from each
+// connection before it blocks it. So the confirm of the first message proves nothing.
 const probeMessages = 2
 
 // control owns one control connection.
@@ -71,8 +71,8 @@ func (c *control) connect(ctx context.Context) error {
 	return nil
 }
 
-// probe publishes messages that no queue is bound for, and waits for their confirms. It waits for ProbeTimeout, and longer while the broker
-// reports the connection as blocked.
+// probe publishes messages that no queue is bound for, and waits for their confirms. It waits for ProbeTimeout, and
+// longer while the broker reports the connection as blocked.
 func (c *control) probe(ctx context.Context) error {
 	doubts, began := c.s.health.doubtCount(), time.Now()
 	timer := time.NewTimer(c.s.cfg.ProbeTimeout)

@@ -24,13 +24,15 @@ type copyRules struct {
 	settle  func(original settlement, confirmed bool) settlement // says how to settle the original
 	failure string                                               // what a failure means, for the log
 	warns   bool                                                 // a failure is also a warning of the session
-	// isReturned reports whether the broker has returned the copy of the delivery. Nil: copies cannot be told apart, so one return counts for all.
+	// isReturned reports whether the broker has returned the copy of the delivery. Nil: copies cannot be told apart, so
+	// one return counts for all.
 	isReturned func(r *amqp.Return, original *incoming) bool
 }
 
-// copier publishes copies of deliveries: paused answers go back to a queue that may have a delivery limit, dead letters of the intake go to their
-// exchange. It serves one consumer. It owns a connection, because a broker with an alarm blocks connections that publish, and a blocked
-// connection acks nothing. It connects when the consumer asks for the first copy.
+// copier publishes copies of deliveries: paused answers go back to a queue that may have a delivery limit, dead letters
+// of the intake go to their exchange. It serves one consumer. It owns a connection, because a broker with an alarm
+// blocks connections that publish, and a blocked connection acks nothing. It connects when the consumer asks for the
+// first copy.
 //
 //	consumer ──▶ requests ──run──▶ broker      confirmed: the consumer acks the original
 //	                                           else: the consumer submits the original to its inbox again
@@ -92,7 +94,8 @@ func (c *copier) copyAll(ctx context.Context, batch []settlement) {
 	c.record(ctx, err)
 }
 
-// record keeps the result of a batch of copies. It logs an error as a warning if the last batch did not have the same error.
+// record keeps the result of a batch of copies. It logs an error as a warning if the last batch did not have the same
+// error.
 func (c *copier) record(ctx context.Context, err error) {
 	level := slog.LevelDebug
 	if err != nil && (c.lastErr == nil || c.lastErr.Error() != err.Error()) {
@@ -117,9 +120,10 @@ func warningOf(what string, err error) []string {
 	return []string{what + ": " + err.Error()}
 }
 
-// publish publishes a copy of each delivery of the batch and waits for the confirms. confirmed reports by index which copies are confirmed; it
-// may be shorter than the batch. The wait ends after WriteTimeout, or when the broker blocks the connection. The error is the reason of an
-// unconfirmed copy. After a batch with an error, publish tries one copy: a broker that takes copies and confirms none gets few of them.
+// publish publishes a copy of each delivery of the batch and waits for the confirms. confirmed reports by index which
+// copies are confirmed; it may be shorter than the batch. The wait ends after WriteTimeout, or when the broker blocks
+// the connection. The error is the reason of an unconfirmed copy. After a batch with an error, publish tries one copy:
+// a broker that takes copies and confirms none gets few of them.
 func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []bool, err error) {
 	if err := c.connect(ctx); err != nil {
 		return nil, err
@@ -165,7 +169,8 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 	return confirmed, err
 }
 
-// takeReturns notes which copies the broker has returned: they are not confirmed. If copies cannot be told apart, none is.
+// takeReturns notes which copies the broker has returned: they are not confirmed. If copies cannot be told apart, none
+// is.
 func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 	for r, some := c.ch.nextReturn(); some; r, some = c.ch.nextReturn() {
 		if c.rules.isReturned == nil {
@@ -185,7 +190,8 @@ func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 	return err
 }
 
-// wait waits until the copy is acked, or until it is nacked, its channel ends, or ctx ends. The error says why it ended the wait earlier.
+// wait waits until the copy is acked, or until it is nacked, its channel ends, or ctx ends. The error says why it ended
+// the wait earlier.
 func (c *copier) wait(ctx context.Context, confirm *amqp.DeferredConfirmation) (acked bool, err error) {
 	for {
 		select {
@@ -209,8 +215,9 @@ func (c *copier) blocked() error {
 	return nil
 }
 
-// connect returns nil if the channel is ready for a batch of copies. It opens a connection if there is none, if it has ended, or if it has a
-// doubtful copy. It keeps a blocked connection, because a broker with an alarm takes one more message from each new connection.
+// connect returns nil if the channel is ready for a batch of copies. It opens a connection if there is none, if it has
+// ended, or if it has a doubtful copy. It keeps a blocked connection, because a broker with an alarm takes one more
+// message from each new connection.
 func (c *copier) connect(ctx context.Context) error {
 	if c.link != nil && !c.link.conn.IsClosed() {
 		if err := c.blocked(); err != nil {
@@ -256,12 +263,13 @@ func (c *copier) disconnect() {
 	c.link, c.ch, c.doubtful = nil, nil, false
 }
 
-// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the copy has no body. It is
-// not larger than the application's own message, as lastingSize counts the bytes:
+// copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the
+// copy has no body. It is not larger than the application's own message, as lastingSize counts the bytes:
 //   - Headers of the broker are left out.
 //   - CC and BCC are left out: they would route the copy to further queues.
 //   - x-reason and x-by are cut. No cut removes a byte that clockd stores.
-//   - user_id is left out, because the broker accepts only clockd's own user. If user_id names the sender, x-by replaces it.
+//   - user_id is left out, because the broker accepts only clockd's own user. If user_id names the sender, x-by
+//     replaces it.
 func copyOf(d *amqp.Delivery) amqp.Publishing {
 	headers := make(amqp.Table, len(d.Headers)+1)
 	for name, value := range d.Headers {

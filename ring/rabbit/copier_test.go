@@ -16,8 +16,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// limited returns the arguments of a quorum queue that drops a message after its second redelivery. Like a queue from RabbitMQ 3 on
-// RabbitMQ 4, such a queue refuses clockd's declaration.
+// limited returns the arguments of a quorum queue that drops a message after its second redelivery. Like a queue from
+// RabbitMQ 3 on RabbitMQ 4, such a queue refuses clockd's declaration.
 func limited(more amqp.Table) amqp.Table {
 	args := amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 2}
 	maps.Copy(args, more)
@@ -40,8 +40,9 @@ func (a *Answers) attempts(t *testing.T, n int) {
 	eventually(t, 20*time.Second, "each answer was submitted many times", func() bool { return a.counted("ack", "requeued") >= want })
 }
 
-// A requeue counts against the delivery limit of the queue, and the broker drops an answer over the limit. A copy starts at zero. A queue
-// without a limit of its own has the default of its broker: none on RabbitMQ 3, 20 on RabbitMQ 4.
+// A requeue counts against the delivery limit of the queue, and the broker drops an answer over the limit. A copy
+// starts at zero. A queue without a limit of its own has the default of its broker: none on RabbitMQ 3, 20 on RabbitMQ
+// 4.
 func TestAnswersOutliveADeliveryLimit(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]amqp.Table{"default": quorum, "limit 2": limited(nil)} {
@@ -254,7 +255,8 @@ func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
 	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
 }
 
-// Each cut ends the connection of the copies, too, with copies in doubt. Only the cuts themselves count against the delivery limit.
+// Each cut ends the connection of the copies, too, with copies in doubt. Only the cuts themselves count against the
+// delivery limit.
 func TestAnswersOutliveADeliveryLimitOverCuts(t *testing.T) {
 	t.Parallel()
 	b := openWithAnswerQueue(t, sharedURL, amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 20})
@@ -315,7 +317,8 @@ func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
 	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
 }
 
-// A broker with an alarm blocks connections that publish. Answers wait meanwhile, and no answer that the database takes has to wait.
+// A broker with an alarm blocks connections that publish. Answers wait meanwhile, and no answer that the database takes
+// has to wait.
 func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 	b := openWithAnswerQueue(t, privateBroker(t), limited(nil))
 	answerer := newFakeAnswerer()

@@ -16,8 +16,8 @@ const (
 	headerDeliveryTag   = "x-clockd-delivery-tag" // of the original, so that a return can be told from others
 )
 
-// deadLetterRules says how a message that cannot be an alarm goes to the exchange for dead letters: whole, with its routing key, and with its
-// reason in headers. If the exchange does not take it, it is submitted again after a pause.
+// deadLetterRules says how a message that cannot be an alarm goes to the exchange for dead letters: whole, with its
+// routing key, and with its reason in headers. If the exchange does not take it, it is submitted again after a pause.
 func (t *intakeTurn) deadLetterRules() *copyRules {
 	return &copyRules{
 		role: roleDeadLetters,
@@ -42,9 +42,9 @@ func (t *intakeTurn) deadLetterRules() *copyRules {
 	}
 }
 
-// deadLetter returns the message with its reason. It has no user_id, because the broker accepts only clockd's own user. It is persistent and has no
-// expiration, so that it waits until a person reads it. If the message's own headers leave no room in a frame, the dead letter has no headers with
-// the reason. The log has it.
+// deadLetter returns the message with its reason. It has no user_id, because the broker accepts only clockd's own user.
+// It is persistent and has no expiration, so that it waits until a person reads it. If the message's own headers leave
+// no room in a frame, the dead letter has no headers with the reason. The log has it.
 func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 	d := &s.delivery.Delivery
 	headers := make(amqp.Table, len(d.Headers)+4)

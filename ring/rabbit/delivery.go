@@ -77,7 +77,8 @@ func (d *delivery) noteConfirms() {
 
 const nackReason = "basic.nack: the broker refused the message (a queue that is full and rejects, or that failed)"
 
-// resolveReturned sets the outcomes of returned rings. A return proves that no queue has the message, even if the broker acks it.
+// resolveReturned sets the outcomes of returned rings. A return proves that no queue has the message, even if the
+// broker acks it.
 func (d *delivery) resolveReturned() {
 	var index map[string]int
 	for _, ch := range d.channels {
@@ -92,7 +93,8 @@ func (d *delivery) resolveReturned() {
 	}
 }
 
-// returnedID returns the message id of the returned ring. A message that waited for its time keeps its own id, and ours is in a header.
+// returnedID returns the message id of the returned ring. A message that waited for its time keeps its own id, and ours
+// is in a header.
 func returnedID(r *amqp.Return) string {
 	if id, isText := text(r.Headers[headerOurMessageID]); isText {
 		return id
@@ -117,8 +119,8 @@ func returnReason(r amqp.Return) string {
 	return fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
 }
 
-// resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken, because endDelivery has
-// not sent it. So no byte of the ring can leave any more.
+// resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken,
+// because endDelivery has not sent it. So no byte of the ring can leave any more.
 func (d *delivery) resolveUnsent() {
 	sent, reason := d.link.wire.sent(), "not sent: the channel was closed"
 	if err := d.link.wire.failure(); err != nil {
@@ -132,7 +134,8 @@ func (d *delivery) resolveUnsent() {
 	}
 }
 
-// resolveFaulted sets the outcomes of unresolved rings on channels that the broker has closed, and returns these channels.
+// resolveFaulted sets the outcomes of unresolved rings on channels that the broker has closed, and returns these
+// channels.
 func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 	for _, ch := range d.channels {
 		fault := ch.fault(ctx, d.link)
@@ -160,8 +163,8 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 	return closed
 }
 
-// channelFault returns the outcome of the unresolved rings on a channel that the broker has closed. It tells the session about the fault. The fault
-// does not say which message it is about, unless there is only one.
+// channelFault returns the outcome of the unresolved rings on a channel that the broker has closed. It tells the
+// session about the fault. The fault does not say which message it is about, unless there is only one.
 func (d *delivery) channelFault(ch *channel, fault *amqp.Error, unresolved int) clock.Outcome {
 	d.s.metrics.errors.WithLabelValues(kindChannel).Inc()
 	reason := describe(fault).Error()

@@ -1,15 +1,15 @@
-// Package rabbit rings through RabbitMQ. It is the ring.Target that publishes each ring to a direct exchange, with the application as
-// routing key. It is the only package that imports amqp091-go.
+// Package rabbit rings through RabbitMQ. It is the ring.Target that publishes each ring to a direct exchange, with the
+// application as routing key. It is the only package that imports amqp091-go.
 //
-// A Session owns a control connection. The control connection declares the exchange and finds out whether the broker takes messages. Each
-// Lane owns a connection and a channel in confirm mode. So a write deadline, a broken socket or a blocked connection affects that lane
-// only. The package does not use the library's own recovery: after a recovery, the ack of a later message resolves the confirmation of an
-// earlier message.
+// A Session owns a control connection. The control connection declares the exchange and finds out whether the broker
+// takes messages. Each Lane owns a connection and a channel in confirm mode. So a write deadline, a broken socket or a
+// blocked connection affects that lane only. The package does not use the library's own recovery: after a recovery, the
+// ack of a later message resolves the confirmation of an earlier message.
 //
-// The library runs every connection: handshake, heartbeats, channels, returns, blocking, the end. Only the messages and confirms of lanes
-// bypass it, in the mux. The mux writes and reads their frames without an allocation for each, and wakes the lane once for a whole batch.
-// The library's own listener for confirms does not work here: it gets acks that arrive out of order only if the library itself counts the
-// messages.
+// The library runs every connection: handshake, heartbeats, channels, returns, blocking, the end. Only the messages and
+// confirms of lanes bypass it, in the mux. The mux writes and reads their frames without an allocation for each, and
+// wakes the lane once for a whole batch. The library's own listener for confirms does not work here: it gets acks that
+// arrive out of order only if the library itself counts the messages.
 //
 //	lane ──▶ link (a connection) ─┬─▶ own channel      all rings of a healthy batch; the first application of a quarantine delivery
 //	                              └─▶ side channels    one for each further application of a quarantine delivery
@@ -17,20 +17,22 @@
 //	messages ──▶ mux ──▶ TLS (if any) ──▶ wire ──▶ socket     the wire bounds, gathers and counts the writes
 //	lane ◀── confirms ◀── mux ◀── TLS ◀── wire ◀── socket     the mux takes acks and nacks out of the frames that it reads
 //
-// The lane turns this into outcomes (lane.go). The mux notes an ack or nack in the confirms of the message's channel: confirmed or
-// nacked. A return before the ack makes the ring returned. If the broker closes the channel because of a message, the unresolved rings
-// are refused. For every other ring the wire tells whether a byte of it was written: without one the ring is unsent, else doubtful.
+// The lane turns this into outcomes (lane.go). The mux notes an ack or nack in the confirms of the message's channel:
+// confirmed or nacked. A return before the ack makes the ring returned. If the broker closes the channel because of a
+// message, the unresolved rings are refused. For every other ring the wire tells whether a byte of it was written:
+// without one the ring is unsent, else doubtful.
 //
-// A delivery for the quarantine opens one more channel for each further application, on the lane's connection: the side channels. A quorum
-// queue without a majority does not confirm. Before the broker routes the first message of a channel to a queue, it registers the channel
-// with the queue, and waits up to a minute for that. All later messages of the channel wait too. On separate channels the messages of
-// other applications are confirmed meanwhile.
+// A delivery for the quarantine opens one more channel for each further application, on the lane's connection: the side
+// channels. A quorum queue without a majority does not confirm. Before the broker routes the first message of a channel
+// to a queue, it registers the channel with the queue, and waits up to a minute for that. All later messages of the
+// channel wait too. On separate channels the messages of other applications are confirmed meanwhile.
 //
-// Messages of the intake are the exception to "a ring goes to the exchange": an alarm may hold a message (clock.Message), which goes to the
-// exchange that it names. Such rings have side channels of their own, one for each of these exchanges, and the lane first finds out whether the
-// exchange exists (exchanges.go).
+// Messages of the intake are the exception to "a ring goes to the exchange": an alarm may hold a message
+// (clock.Message), which goes to the exchange that it names. Such rings have side channels of their own, one for each
+// of these exchanges, and the lane first finds out whether the exchange exists (exchanges.go).
 //
-// Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange <exchange>.wake.
+// Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange
+// <exchange>.wake.
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
 //
@@ -38,11 +40,12 @@
 //	                                            ▲                                                                           │
 //	                                            └───────────────────────── requeue, or copy and ack ────────────────────────┘
 //
-// A requeue counts against a delivery limit, and the broker drops an answer over the limit. clockd declares the queue of answers without a
-// limit. If the broker accepts the declaration, a requeue never drops an answer, and clockd requeues. If the broker refuses it, the queue may
-// have a limit: a queue from RabbitMQ 3 has a limit of 20 on RabbitMQ 4. Then clockd publishes a copy of the answer and acks the original
-// after the confirm. AMQP does not show the arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth
-// kind of connection (copier.go).
+// A requeue counts against a delivery limit, and the broker drops an answer over the limit. clockd declares the queue
+// of answers without a limit. If the broker accepts the declaration, a requeue never drops an answer, and clockd
+// requeues. If the broker refuses it, the queue may have a limit: a queue from RabbitMQ 3 has a limit of 20 on RabbitMQ
+// 4. Then clockd publishes a copy of the answer and acks the original after the confirm. AMQP does not show the
+// arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth kind of connection
+// (copier.go).
 //
 // The Intake takes delayed messages, in the same way as Answers: both are an inbox of a consumer.
 //
@@ -50,72 +53,84 @@
 //	                                                        │
 //	                                                        └── cannot be an alarm ──▶ exchange for dead letters ──▶ confirm ──▶ ack
 //
-// A message that cannot be stored now stays unacked, and the node submits it again after a pause. It never goes back to its queue, which may have
-// a delivery limit. A message that is larger than any payload loses its content on the way in, so that the memory stays bounded, and ends the
-// connection: the next one takes whole messages, one at a time, until the large one is a dead letter (intakeTurn).
+// A message that cannot be stored now stays unacked, and the node submits it again after a pause. It never goes back to
+// its queue, which may have a delivery limit. A message that is larger than any payload loses its content on the way
+// in, so that the memory stays bounded, and ends the connection: the next one takes whole messages, one at a time,
+// until the large one is a dead letter (intakeTurn).
 //
-// An answer from a stream is never copied: every node would copy each copy. The node submits it again, and keeps it unacked meanwhile.
+// An answer from a stream is never copied: every node would copy each copy. The node submits it again, and keeps it
+// unacked meanwhile.
 //
-// The URL may name several hosts of one cluster. The hostTurn of a session decides which host is dialled next. Each connection goes to one
-// host, and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to the whole cluster.
+// The URL may name several hosts of one cluster. The hostTurn of a session decides which host is dialled next. Each
+// connection goes to one host, and the connections of a session may go to different hosts: a queue, an exchange and an
+// alarm belong to the whole cluster.
 //
-// Findings asks the management API, if a URL is given, how safely queues keep confirmed messages. A classic queue on one node is less safe
-// than a quorum queue, and so is a queue that drops its oldest messages.
+// Findings asks the management API, if a URL is given, how safely queues keep confirmed messages. A classic queue on
+// one node is less safe than a quorum queue, and so is a queue that drops its oldest messages.
 //
 // # Invariants
 //
-//  1. Confirmed means that a basic.ack of exactly that message arrived, and no basic.return before it. The broker sends a return before its
-//     ack. The mux notes an ack only after the library has handled all frames before it, so the return of an acked ring is already in the
-//     buffer. The buffer holds the returns of a whole batch. The publishing goroutine drains it after the confirms.
-//  2. Nacked means that a basic.nack of exactly that message arrived. The end of a channel or connection is no confirm: a ring without a
-//     confirm by then is in doubt. If the broker sends several confirms for one message, the first counts.
-//  3. No byte of a ring goes to the operating system after limits.WriteBy, but for one piece of a stopped process (package ring, Late
-//     bytes). The wire reads the monotonic clock immediately before each system call of a delivery. A process that was stopped and continues too late breaks its connection instead of ringing.
-//  4. Unsent means that no byte of the ring went to the operating system, and that none can go any more. The wire counts the bytes that it
-//     accepted and the bytes that it wrote, and it is broken before the outcome is reported.
-//  5. No frame waits in a buffer without a flush. The wire gathers writes only between beginDelivery and endDelivery. It writes all other
-//     frames at once (handshake, heartbeat, close). A frame of the library that arrives during a delivery leaves with the delivery, between
-//     two messages. Frames stay whole, and no message follows the close of its channel.
-//  6. A channel with an unresolved ring is never used for another ring. Its link is set aside with the delivery, which waits for late confirms,
-//     returns and faults there (latedelivery.go), and the lane opens another link. The caller sets the most late deliveries of a lane. If
-//     the caller does not wait, or ends the wait, the socket is reset, so that the operating system drops buffered bytes, and the broker never
-//     reads them. The socket lives on while only some applications of a late delivery are given up.
-//  7. After a doubt about the broker (blocked, exchange missing) the target is unusable until a probe is confirmed that began after the
-//     doubt.
-//  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest instead of blocking.
-//     Whenever wake-ups to this node may have been lost, missed is called as soon as all bindings exist.
-//  9. An answer is acked only after the Answerer has applied it or refused it finally, or after the broker has confirmed a copy of it in the
-//     same queue. A message that is no answer is acked at once. All other answers are delivered or submitted again, so an answer may be
-//     applied twice: the second time finds the ring answered. Each delivery is settled as soon as its own outcome is known. A slow answer
-//     takes one place of AnswerPrefetch and delays no other answer. The connection that acks publishes nothing, so an alarm of the broker
-//     does not stop acks.
-//  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and properties over 8 KiB. The
-//     bytes that the broker adds at a redelivery do not count, and the bytes that a copy adds count from the first delivery. So no answer
-//     is accepted once and refused at its next delivery. Wake-ups lose bodies over 64 KiB. So the memory of a node does not depend on the
-//     size of messages in these queues.
-//     A consuming connection also looks at each table of headers, because the library ends its connection for a table that it does not read
-//     (table.go), and the broker would deliver such a message for ever. Answers and wake-ups lose their properties for it, delayed messages
-//     their headers.
+//  1. Confirmed means that a basic.ack of exactly that message arrived, and no basic.return before it. The broker sends
+//     a return before its ack. The mux notes an ack only after the library has handled all frames before it, so the
+//     return of an acked ring is already in the buffer. The buffer holds the returns of a whole batch. The publishing
+//     goroutine drains it after the confirms.
+//  2. Nacked means that a basic.nack of exactly that message arrived. The end of a channel or connection is no confirm:
+//     a ring without a confirm by then is in doubt. If the broker sends several confirms for one message, the first
+//     counts.
+//  3. No byte of a ring goes to the operating system after limits.WriteBy, but for one piece of a stopped process
+//     (package ring, Late bytes). The wire reads the monotonic clock immediately before each system call of a delivery.
+//     A process that was stopped and continues too late breaks its connection instead of ringing.
+//  4. Unsent means that no byte of the ring went to the operating system, and that none can go any more. The wire
+//     counts the bytes that it accepted and the bytes that it wrote, and it is broken before the outcome is reported.
+//  5. No frame waits in a buffer without a flush. The wire gathers writes only between beginDelivery and endDelivery.
+//     It writes all other frames at once (handshake, heartbeat, close). A frame of the library that arrives during a
+//     delivery leaves with the delivery, between two messages. Frames stay whole, and no message follows the close of
+//     its channel.
+//  6. A channel with an unresolved ring is never used for another ring. Its link is set aside with the delivery, which
+//     waits for late confirms, returns and faults there (latedelivery.go), and the lane opens another link. The caller
+//     sets the most late deliveries of a lane. If the caller does not wait, or ends the wait, the socket is reset, so
+//     that the operating system drops buffered bytes, and the broker never reads them. The socket lives on while only
+//     some applications of a late delivery are given up.
+//  7. After a doubt about the broker (blocked, exchange missing) the target is unusable until a probe is confirmed that
+//     began after the doubt.
+//  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest
+//     instead of blocking. Whenever wake-ups to this node may have been lost, missed is called as soon as all bindings
+//     exist.
+//  9. An answer is acked only after the Answerer has applied it or refused it finally, or after the broker has
+//     confirmed a copy of it in the same queue. A message that is no answer is acked at once. All other answers are
+//     delivered or submitted again, so an answer may be applied twice: the second time finds the ring answered. Each
+//     delivery is settled as soon as its own outcome is known. A slow answer takes one place of AnswerPrefetch and
+//     delays no other answer. The connection that acks publishes nothing, so an alarm of the broker does not stop acks.
+//  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and properties
+//     over 8 KiB. The bytes that the broker adds at a redelivery do not count, and the bytes that a copy adds count
+//     from the first delivery. So no answer is accepted once and refused at its next delivery. Wake-ups lose bodies
+//     over 64 KiB. So the memory of a node does not depend on the size of messages in these queues. A consuming
+//     connection also looks at each table of headers, because the library ends its connection for a table that it does
+//     not read (table.go), and the broker would deliver such a message for ever. Answers and wake-ups lose their
+//     properties for it, delayed messages their headers.
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
-//  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops being the current one
-//     when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own channel, when it does not confirm copies in
-//     time, and when the control connection to it is lost or a probe on it fails. The broker's refusal of a single step, like 403 or 406,
-//     is no such failure: every host refuses it. After the loss of any other connection (lane, wake-ups, answers, copies) the next dial still
-//     begins with the current host. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
-//     because a cluster may be slow on every host.
-//     A lane also leaves its host when the write of a delivery stalls until limits.WriteBy, or when rings have no confirm at limits.ReplyBy
-//     on an open connection. A host may confirm probes and no rings: probes are small and touch no queue. If the cause is a queue, the
-//     next host does not confirm either, and the lanes go round the hosts. So at most one leave in unconfirmingInterval has this cause.
-//     Such a leave closes no connection: the lane opens another link after such a delivery in any case, and all other links stay where they
-//     are.
-//  13. The intake acks a message only after the commit of its alarm, after an alarm with the same message was found, or after the confirm of its
-//     dead letter. A message with an id is one alarm, however often the broker delivers it, as long as the alarm waits. Then it is a new one: a
-//     message that a consumer publishes again must not be lost, and the broker's mark of a redelivery does not tell the two apart. A message
-//     without an id may be doubled by a redelivery. Its time does not change while the node submits it again. While a ring of its alarm is under
-//     way or in doubt, a message waits: it may be one that the consumer of this ring has published.
+//  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops
+//     being the current one when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own
+//     channel, when it does not confirm copies in time, and when the control connection to it is lost or a probe on it
+//     fails. The broker's refusal of a single step, like 403 or 406, is no such failure: every host refuses it. After
+//     the loss of any other connection (lane, wake-ups, answers, copies) the next dial still begins with the current
+//     host. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
+//     because a cluster may be slow on every host. A lane also leaves its host when the write of a delivery stalls
+//     until limits.WriteBy, or when rings have no confirm at limits.ReplyBy on an open connection. A host may confirm
+//     probes and no rings: probes are small and touch no queue. If the cause is a queue, the next host does not confirm
+//     either, and the lanes go round the hosts. So at most one leave in unconfirmingInterval has this cause. Such a
+//     leave closes no connection: the lane opens another link after such a delivery in any case, and all other links
+//     stay where they are.
+//  13. The intake acks a message only after the commit of its alarm, after an alarm with the same message was found, or
+//     after the confirm of its dead letter. A message with an id is one alarm, however often the broker delivers it, as
+//     long as the alarm waits. Then it is a new one: a message that a consumer publishes again must not be lost, and
+//     the broker's mark of a redelivery does not tell the two apart. A message without an id may be doubled by a
+//     redelivery. Its time does not change while the node submits it again. While a ring of its alarm is under way or
+//     in doubt, a message waits: it may be one that the consumer of this ring has published.
 //  14. The intake has at most intakeMemory (64 MiB) of messages in flight, or one message of any size.
-//  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an exchange that was found and
-//     tried out over the same connection, and that the broker has not refused since the last probe.
+//  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an
+//     exchange that was found and tried out over the same connection, and that the broker has not refused since the
+//     last probe.
 //
 // # The control connection
 //
@@ -131,10 +146,11 @@
 //
 // After a confirmed probe the target stays usable while the next probe is under way.
 //
-// A probe is two mandatory messages with an empty routing key. A broker with a memory or disk alarm takes one more message from each
-// connection and confirms it. It does not confirm the second message and sends connection.blocked instead. So an alarm is noticed even while
-// no ring is delivered. No queue should be bound with an empty key, so the broker must return the probe as unroutable. If a probe is
-// confirmed without a return, an alternate exchange or a queue with an empty binding key takes unroutable messages, and Warnings says so.
+// A probe is two mandatory messages with an empty routing key. A broker with a memory or disk alarm takes one more
+// message from each connection and confirms it. It does not confirm the second message and sends connection.blocked
+// instead. So an alarm is noticed even while no ring is delivered. No queue should be bound with an empty key, so the
+// broker must return the probe as unroutable. If a probe is confirmed without a return, an alternate exchange or a
+// queue with an empty binding key takes unroutable messages, and Warnings says so.
 //
 // # Failures
 //

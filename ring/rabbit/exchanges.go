@@ -13,9 +13,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// exchanges remembers the other exchanges that the broker has refused: they do not exist, are internal, or the user may not write to them. The
-// broker closes a channel on which a ring goes to such an exchange, and leaves the other rings on the channel in doubt. So no ring goes there
-// until a probe has passed. Then the next ring finds out.
+// exchanges remembers the other exchanges that the broker has refused: they do not exist, are internal, or the user may
+// not write to them. The broker closes a channel on which a ring goes to such an exchange, and leaves the other rings
+// on the channel in doubt. So no ring goes there until a probe has passed. Then the next ring finds out.
 type exchanges struct {
 	mu      sync.Mutex
 	refusal map[string]refusal // by exchange
@@ -37,7 +37,8 @@ func (e *exchanges) refused(exchange, reason string) {
 	e.refusal[exchange] = refusal{reason: reason, at: time.Now()}
 }
 
-// refusedSince returns why the broker has refused the exchange since the last probe that passed. It returns "" if it has not.
+// refusedSince returns why the broker has refused the exchange since the last probe that passed. It returns "" if it
+// has not.
 func (e *exchanges) refusedSince(exchange string, passed func(since time.Time) bool) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,8 +82,8 @@ func (d *delivery) address() {
 	}
 }
 
-// findOthers finds out which other exchanges of the rings exist and take messages, over the lane's connection. Rings to the others are returned.
-// An exchange is looked for once in a connection, until writeCtx ends.
+// findOthers finds out which other exchanges of the rings exist and take messages, over the lane's connection. Rings to
+// the others are returned. An exchange is looked for once in a connection, until writeCtx ends.
 func (l *lane) findOthers(writeCtx context.Context) {
 	for i := range l.current.rings {
 		exchange := l.current.otherExchange(i)
@@ -100,8 +101,8 @@ func (l *lane) findOthers(writeCtx context.Context) {
 	}
 }
 
-// find returns why the broker does not have the exchange or refuses messages to it, or "". An error of the connection shows when the rings are
-// published.
+// find returns why the broker does not have the exchange or refuses messages to it, or "". An error of the connection
+// shows when the rings are published.
 func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
 	if writeCtx.Err() != nil || l.link.conn.IsClosed() {
 		return ""
@@ -122,9 +123,10 @@ func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
 	return reason
 }
 
-// tryOut finds out whether the broker takes messages to the exchange. A refused ring would leave the other rings of its channel in doubt. So
-// tryOut publishes a message that the broker refuses in any case, because its expiration is no number. RabbitMQ first checks the exchange and
-// the right to write to it. tryOut does not find out about the right to single routing keys of a topic exchange.
+// tryOut finds out whether the broker takes messages to the exchange. A refused ring would leave the other rings of its
+// channel in doubt. So tryOut publishes a message that the broker refuses in any case, because its expiration is no
+// number. RabbitMQ first checks the exchange and the right to write to it. tryOut does not find out about the right to
+// single routing keys of a topic exchange.
 func (l *lane) tryOut(exchange string) error {
 	err := onChannel(l.link, func(ch *amqp.Channel) error {
 		closed := ch.NotifyClose(make(chan *amqp.Error, 1))

@@ -135,7 +135,8 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 	b.take(queue, 4)
 }
 
-// The broker closes a channel with a ring to a missing exchange, and does not say what became of the channel's other rings.
+// The broker closes a channel with a ring to a missing exchange, and does not say what became of the channel's other
+// rings.
 func TestMissingExchangeOfAMessageDelaysNoOtherRing(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
@@ -293,7 +294,8 @@ func TestHeadersWithoutEndAreRefused(t *testing.T) {
 	}
 }
 
-// Rings of an application go where its settings say, also while the settings change, and never to an exchange that is not allowed.
+// Rings of an application go where its settings say, also while the settings change, and never to an exchange that is
+// not allowed.
 func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 	t.Parallel()
 	b := shared(t)

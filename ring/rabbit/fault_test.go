@@ -110,7 +110,8 @@ func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 5), ampleLimits()), clock.Confirmed)
 }
 
-// The connection is cut repeatedly, at random places of a batch. Confirmed rings are in the queue, and unsent rings are not.
+// The connection is cut repeatedly, at random places of a batch. Confirmed rings are in the queue, and unsent rings are
+// not.
 func TestConfirmedRingsSurviveCuts(t *testing.T) {
 	t.Parallel()
 	for name, startProxy := range map[string]func(testing.TB, string) (*proxy, string){"plain": proxyTo, "tls": proxyToTLS} {

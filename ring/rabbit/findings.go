@@ -18,8 +18,9 @@ type Finding struct {
 	Detail string // a sentence for a person: which messages can be lost and when, or why the queue is safe
 }
 
-// Findings asks the management API which queues take rings and answers, and how safely they keep them. It returns one finding for each
-// queue, sorted by name, and nil without a ManagementURL. The error says why the API gave no usable response.
+// Findings asks the management API which queues take rings and answers, and how safely they keep them. It returns one
+// finding for each queue, sorted by name, and nil without a ManagementURL. The error says why the API gave no usable
+// response.
 func (s *Session) Findings(ctx context.Context) ([]Finding, error) {
 	if s.management == nil {
 		return nil, nil
@@ -52,8 +53,8 @@ func (s *Session) Findings(ctx context.Context) ([]Finding, error) {
 	return slices.SortedFunc(maps.Values(findings), func(a, b Finding) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// finding lists the settings of a queue that can make it lose a confirmed message before a consumer gets the message. losses holds further
-// reasons for a loss.
+// finding lists the settings of a queue that can make it lose a confirmed message before a consumer gets the message.
+// losses holds further reasons for a loss.
 func (q *queue) finding(losses ...string) Finding {
 	lose := func(when bool, format string, args ...any) {
 		if when {
@@ -87,8 +88,9 @@ func (q *queue) finding(losses ...string) Finding {
 	return f
 }
 
-// answerLosses lists the settings of the queue of answers that can make it lose an answer after its delivery. The broker applies the delivery
-// limit of a policy also to a queue whose argument lifts the limit. The default limit of RabbitMQ 4 is no setting of the queue.
+// answerLosses lists the settings of the queue of answers that can make it lose an answer after its delivery. The
+// broker applies the delivery limit of a policy also to a queue whose argument lifts the limit. The default limit of
+// RabbitMQ 4 is no setting of the queue.
 func (q *queue) answerLosses() (losses []string) {
 	for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
 		number, _ := v.(json.Number)

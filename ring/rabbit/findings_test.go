@@ -16,8 +16,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// managementBroker starts the management plugin of the private broker. It returns the broker's URL and the API's URL. The plugin runs until
-// the end of the test.
+// managementBroker starts the management plugin of the private broker. It returns the broker's URL and the API's URL.
+// The plugin runs until the end of the test.
 func managementBroker(tb testing.TB) (amqpURL, managementURL string) {
 	tb.Helper()
 	amqpURL = privateBroker(tb)

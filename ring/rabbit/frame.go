@@ -2,7 +2,8 @@ package rabbit
 
 import "encoding/binary"
 
-// Parts of a frame (AMQP 0-9-1, section 2.3.5): a head of type, channel and payload size, then the payload, then an end.
+// Parts of a frame (AMQP 0-9-1, section 2.3.5): a head of type, channel and payload size, then the payload, then an
+// end.
 const (
 	frameMethod    = 1
 	frameHeader    = 2

@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// health decides whether the target is usable. It is usable while the control connection is up, no link is blocked, and no doubt is left.
-// Any goroutine may call its methods.
+// health decides whether the target is usable. It is usable while the control connection is up, no link is blocked, and
+// no doubt is left. Any goroutine may call its methods.
 type health struct {
 	changed      chan struct{} // capacity 1; signalled when the target becomes usable or unusable
 	usableGauge  prometheus.Gauge
@@ -72,8 +72,8 @@ func (h *health) doubtCount() int {
 	return h.doubts
 }
 
-// probePassed records that a probe of the control connection has passed. doubtsBefore is the doubtCount at the begin of the probe, began the
-// time.
+// probePassed records that a probe of the control connection has passed. doubtsBefore is the doubtCount at the begin of
+// the probe, began the time.
 func (h *health) probePassed(doubtsBefore int, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

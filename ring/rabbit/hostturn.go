@@ -34,8 +34,8 @@ func address(hosts []*brokerHost) string {
 	return fmt.Sprintf("%s://%s/%s", uri.Scheme, strings.Join(names, ","), vhostPath(uri.Vhost))
 }
 
-// hostTurn decides which host of the cluster is dialled next. The roles of a session share it, so a host that one connection has left is not
-// the first choice of the others either. Any goroutine may call its methods.
+// hostTurn decides which host of the cluster is dialled next. The roles of a session share it, so a host that one
+// connection has left is not the first choice of the others either. Any goroutine may call its methods.
 type hostTurn struct {
 	hosts []*brokerHost // at least one, in the order of the URL
 
@@ -45,23 +45,24 @@ type hostTurn struct {
 	leftUnconfirming time.Time              // last time at which leaveUnconfirming left a host; zero: never
 }
 
-// unconfirmingInterval is the shortest time between two calls of leaveUnconfirming that leave a host. A queue that confirms on no host makes lanes
-// leave each host, so the interval bounds how fast they go round the hosts.
+// unconfirmingInterval is the shortest time between two calls of leaveUnconfirming that leave a host. A queue that
+// confirms on no host makes lanes leave each host, so the interval bounds how fast they go round the hosts.
 const unconfirmingInterval = 10 * time.Second
 
 func newHostTurn(hosts []*brokerHost) *hostTurn {
 	return &hostTurn{hosts: hosts, lastHost: map[string]*brokerHost{}}
 }
 
-// inTurn returns all hosts in the order in which a dial tries them: first the current host, then those after it in the URL, then those before
-// it.
+// inTurn returns all hosts in the order in which a dial tries them: first the current host, then those after it in the
+// URL, then those before it.
 func (t *hostTurn) inTurn() []*brokerHost {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append(t.hosts[t.current:len(t.hosts):len(t.hosts)], t.hosts[:t.current]...)
 }
 
-// leave makes the host after h the current one. If h is not the current host, another connection has left it already, and leave does nothing.
+// leave makes the host after h the current one. If h is not the current host, another connection has left it already,
+// and leave does nothing.
 func (t *hostTurn) leave(h *brokerHost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,8 +71,9 @@ func (t *hostTurn) leave(h *brokerHost) {
 	}
 }
 
-// leaveUnconfirming is leave for a host that serves connections, but does not take or does not confirm the rings of a delivery. It does nothing
-// within unconfirmingInterval after the last such leave. It reports whether the current host has changed.
+// leaveUnconfirming is leave for a host that serves connections, but does not take or does not confirm the rings of a
+// delivery. It does nothing within unconfirmingInterval after the last such leave. It reports whether the current host
+// has changed.
 func (t *hostTurn) leaveUnconfirming(h *brokerHost) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,8 +110,8 @@ func (t *hostTurn) addressFor(role string) string {
 	return address(t.hosts)
 }
 
-// reason returns the text of an error that ended the role's connection. With several hosts the text names the host. The error of a dial
-// names its hosts itself.
+// reason returns the text of an error that ended the role's connection. With several hosts the text names the host. The
+// error of a dial names its hosts itself.
 func (t *hostTurn) reason(role string, err error) string {
 	if h := t.used(role); h != nil && len(t.hosts) > 1 {
 		return h.name() + ": " + err.Error()
@@ -117,8 +119,9 @@ func (t *hostTurn) reason(role string, err error) string {
 	return err.Error()
 }
 
-// connectShare returns the longest time for the TCP connect to the first of the hosts left to try. It is an even share of the time until
-// the deadline of ctx. Only the TCP connect has a share: after it, a slow healthy host has all the time that is left.
+// connectShare returns the longest time for the TCP connect to the first of the hosts left to try. It is an even share
+// of the time until the deadline of ctx. Only the TCP connect has a share: after it, a slow healthy host has all the
+// time that is left.
 func connectShare(ctx context.Context, hosts int) time.Duration {
 	deadline, _ := ctx.Deadline()
 	return time.Until(deadline) / time.Duration(hosts)

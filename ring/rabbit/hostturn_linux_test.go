@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// fullHost returns the address of a listener whose backlog is full. The operating system drops further attempts to connect.
+// fullHost returns the address of a listener whose backlog is full. The operating system drops further attempts to
+// connect.
 func fullHost(tb testing.TB) string {
 	tb.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

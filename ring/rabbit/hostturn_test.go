@@ -133,8 +133,8 @@ func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzURL checks that a URL with one host means what the library reads, that several hosts share all other parts of the URL, and that no error
-// quotes the URL.
+// FuzzURL checks that a URL with one host means what the library reads, that several hosts share all other parts of the
+// URL, and that no error quotes the URL.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"amqp://u:p@h", "amqp://u:p@h1:1,h2:2,h3/shop", "amqps://h1,h2?heartbeat=5", "amqp://a,b:c,d@h1,h2/a%2Cb", "amqp://[::1]:7,h", "amqp:///",
@@ -236,7 +236,8 @@ func largeRings(application string, n int) []clock.Ring {
 	return batch
 }
 
-// lossyHost starts a proxy to the broker that loses large packets, and returns its address. Handshakes, set-ups and probes are small.
+// lossyHost starts a proxy to the broker that loses large packets, and returns its address. Handshakes, set-ups and
+// probes are small.
 func lossyHost(t *testing.T, target string) string {
 	t.Helper()
 	p, via := proxyTo(t, target)
@@ -244,8 +245,8 @@ func lossyHost(t *testing.T, target string) string {
 	return hostOf(t, via)
 }
 
-// The first host confirms probes and small rings, and never gets the large ones. The lane goes on over the second host, and the rings in doubt
-// arrive with their second delivery.
+// The first host confirms probes and small rings, and never gets the large ones. The lane goes on over the second host,
+// and the rings in doubt arrive with their second delivery.
 func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, awaited := range []bool{false, true} {
@@ -315,8 +316,8 @@ func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	}
 }
 
-// The rings of one application are confirmed by no host. Its lane goes to the next host at most once in unconfirmingInterval, and the lane of
-// the other application keeps its connection.
+// The rings of one application are confirmed by no host. Its lane goes to the next host at most once in
+// unconfirmingInterval, and the lane of the other application keeps its connection.
 func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
@@ -421,8 +422,8 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 	}
 }
 
-// A host takes more than its share of DialTimeout for the handshake. It is healthy, so the dial waits for it. Of 41 hosts the first has a share
-// of DialTimeout/41: a quarter of a second by default, less than the lag of a single read.
+// A host takes more than its share of DialTimeout for the handshake. It is healthy, so the dial waits for it. Of 41
+// hosts the first has a share of DialTimeout/41: a quarter of a second by default, less than the lag of a single read.
 func TestSlowHostIsNotLeft(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
@@ -477,7 +478,8 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 	}
 }
 
-// The host in use falls silent, and its port still accepts connections. The probe finds it, and the log names both hosts.
+// The host in use falls silent, and its port still accepts connections. The probe finds it, and the log names both
+// hosts.
 func TestHostThatFallsSilentIsLeft(t *testing.T) {
 	t.Parallel()
 	b := shared(t)

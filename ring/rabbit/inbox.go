@@ -9,15 +9,17 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// inbox says what a consumer does with the messages of one queue. Answers and the intake of delayed messages are inboxes.
+// inbox says what a consumer does with the messages of one queue. Answers and the intake of delayed messages are
+// inboxes.
 type inbox interface {
 	role() string  // role of the connection, for its name and for logs
 	queue() string // queue that the inbox consumes
 	prefetch() int // most deliveries in flight
-	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are published again; nil: no delivery is.
+	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are
+	// published again; nil: no delivery is.
 	prepare(l *link) (copies *copyRules, warnings []string, err error)
-	// submit begins the work on a batch. It calls settle exactly once for each delivery, as soon as its outcome is known and at the latest when
-	// ctx ends. Any goroutine may call settle, also before submit returns.
+	// submit begins the work on a batch. It calls settle exactly once for each delivery, as soon as its outcome is
+	// known and at the latest when ctx ends. Any goroutine may call settle, also before submit returns.
 	submit(ctx context.Context, batch []*incoming, settle func(settlement))
 }
 

@@ -17,13 +17,15 @@ import (
 type Setter interface {
 	// In returns an instant by which d has passed for certain. After an error, repeating may help.
 	In(d time.Duration) (clock.Instant, error)
-	// Set submits the sets in order. It calls done once for each set, with its index, as soon as its outcome is known and at the latest when ctx
-	// ends. Any goroutine may call done, also before Set returns. After ErrUnavailable and ErrUnconfirmed, repeating may help. The other kinds of
-	// package clock are final. The error of a refused condition has the alarm with its payload.
+	// Set submits the sets in order. It calls done once for each set, with its index, as soon as its outcome is known
+	// and at the latest when ctx ends. Any goroutine may call done, also before Set returns. After ErrUnavailable and
+	// ErrUnconfirmed, repeating may help. The other kinds of package clock are final. The error of a refused condition
+	// has the alarm with its payload.
 	Set(ctx context.Context, sets []*clock.Set, done func(i int, err error))
 }
 
-// Intake takes delayed messages from a queue of the user's, and sets an alarm for each. Every node consumes, and each message goes to one node.
+// Intake takes delayed messages from a queue of the user's, and sets an alarm for each. Every node consumes, and each
+// message goes to one node.
 type Intake struct {
 	s         *Session
 	setter    Setter
@@ -34,7 +36,8 @@ type Intake struct {
 // wholeTurn is the default of Intake.wholeTurn.
 const wholeTurn = 20
 
-// Intake returns the intake, nil if the configuration names no queue. It works while its own Run runs; the session's Run need not run.
+// Intake returns the intake, nil if the configuration names no queue. It works while its own Run runs; the session's
+// Run need not run.
 func (s *Session) Intake(setter Setter) *Intake {
 	if s.cfg.Intake.Queue == "" {
 		return nil
@@ -42,8 +45,8 @@ func (s *Session) Intake(setter Setter) *Intake {
 	return &Intake{s: s, setter: setter, longest: longestPause, wholeTurn: wholeTurn}
 }
 
-// Run connects and reconnects until ctx ends. Then it takes no more messages, settles the taken ones, closes the connection and returns nil. It acks
-// a message after the commit of its alarm, or after the confirm of its dead letter.
+// Run connects and reconnects until ctx ends. Then it takes no more messages, settles the taken ones, closes the
+// connection and returns nil. It acks a message after the commit of its alarm, or after the confirm of its dead letter.
 func (in *Intake) Run(ctx context.Context) error {
 	in.s.keepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
 		whole := false
@@ -64,9 +67,10 @@ func (in *Intake) Run(ctx context.Context) error {
 	return nil
 }
 
-// intakeTurn is the inbox of one connection of the intake. Usually it takes many messages at once, and the connection bounds the memory of each: one
-// that is larger than any payload loses its content (boundedConn). Such a message ends the turn, unacked, so that the broker delivers it again. In
-// the next turn, whole, the connection passes on messages of any size, and the broker sends one at a time.
+// intakeTurn is the inbox of one connection of the intake. Usually it takes many messages at once, and the connection
+// bounds the memory of each: one that is larger than any payload loses its content (boundedConn). Such a message ends
+// the turn, unacked, so that the broker delivers it again. In the next turn, whole, the connection passes on messages
+// of any size, and the broker sends one at a time.
 type intakeTurn struct {
 	*Intake
 	whole bool
@@ -91,7 +95,8 @@ func (t *intakeTurn) prefetch() int {
 	return t.s.cfg.Intake.prefetch()
 }
 
-// prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a message is due.
+// prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a
+// message is due.
 func (t *intakeTurn) prepare(l *link) (*copyRules, []string, error) {
 	cfg := &t.s.cfg.Intake
 	if frame := l.conn.Config.FrameSize; frame > 0 {
@@ -184,8 +189,8 @@ func (t *intakeTurn) refuse(d *incoming, refused *refusedMessage) settlement {
 	return settlement{delivery: d, action: actionDeadLetter, refusal: refused}
 }
 
-// judge returns the settlement of a message whose set has the outcome err. Only a message whose set cannot be stored now is held: any other error
-// would come again.
+// judge returns the settlement of a message whose set has the outcome err. Only a message whose set cannot be stored
+// now is held: any other error would come again.
 func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 	var e *clock.Error
 	errors.As(err, &e)
@@ -202,8 +207,9 @@ func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 	}
 }
 
-// awaitRing returns the settlement of a message whose alarm has a ring under way, or a ring in doubt. The message waits, because a consumer that has
-// the ring may have published it. The pauses grow, because a ring may be in doubt for long.
+// awaitRing returns the settlement of a message whose alarm has a ring under way, or a ring in doubt. The message
+// waits, because a consumer that has the ring may have published it. The pauses grow, because a ring may be in doubt
+// for long.
 func (t *intakeTurn) awaitRing(d *incoming) settlement {
 	t.count(resultHeld)
 	pauses := clock.Backoff{First: firstPause, Last: t.longest}
@@ -214,11 +220,12 @@ func (t *intakeTurn) awaitRing(d *incoming) settlement {
 // firstPause is the longest first pause of a message that waits for a ring.
 const firstPause = 20 * time.Millisecond
 
-// judgeExisting returns the settlement of a message whose business id has an alarm already. old is nil if it had one, and the alarm is deleted.
+// judgeExisting returns the settlement of a message whose business id has an alarm already. old is nil if it had one,
+// and the alarm is deleted.
 //
-// A message with the content and the time of the alarm is the alarm's own, or was published twice. Any other message arms an alarm again if it is
-// over: a consumer has published the message again. The broker's mark of a redelivery does not matter. A node that has to stop gives back messages
-// that it has not looked at, and the broker marks them too.
+// A message with the content and the time of the alarm is the alarm's own, or was published twice. Any other message
+// arms an alarm again if it is over: a consumer has published the message again. The broker's mark of a redelivery does
+// not matter. A node that has to stop gives back messages that it has not looked at, and the broker marks them too.
 func (t *intakeTurn) judgeExisting(d *incoming, set *clock.Set, old *clock.Alarm) settlement {
 	same := old != nil && old.PayloadKind == set.PayloadKind && bytes.Equal(old.Payload, set.Payload)
 	switch {

@@ -275,7 +275,8 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 	}
 }
 
-// A quorum queue adds a header at the second delivery, with which a message that fills its frame is larger than any frame may be.
+// A quorum queue adds a header at the second delivery, with which a message that fills its frame is larger than any
+// frame may be.
 func TestMessageThatFillsItsFrameIsADeadLetterOfAQuorumQueue(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, amqp.Table{"x-queue-type": "quorum"}), newMemorySetter()
@@ -400,8 +401,8 @@ func (l *lossySetter) Set(_ context.Context, sets []*clock.Set, done func(i int,
 	}
 }
 
-// A consumer publishes a message again, with the same id. Its alarm is over, so the message is a new one. While the alarm waits it is a repeat, or has
-// an id that is taken.
+// A consumer publishes a message again, with the same id. Its alarm is over, so the message is a new one. While the
+// alarm waits it is a repeat, or has an id that is taken.
 func TestMessageWhoseAlarmIsOverArmsItAgain(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
@@ -453,7 +454,8 @@ func TestMessageWhoseAlarmIsDeletedMeanwhileIsAnAlarm(t *testing.T) {
 	eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
 }
 
-// heldTurn is a turn whose set-ups a test may hold. A value sent to held is taken by the next set-up, which goes on when the value is closed.
+// heldTurn is a turn whose set-ups a test may hold. A value sent to held is taken by the next set-up, which goes on
+// when the value is closed.
 type heldTurn struct {
 	*intakeTurn
 	held chan (<-chan struct{})
@@ -486,8 +488,9 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// A queue that is deleted and declared again at once is consumed again. A consumer that the broker cancels connects again too. RabbitMQ 3.10 does not
-// cancel the consumer of a quorum queue. A log line reports this loss. No line reports an idle consumer, or messages of another consumer.
+// A queue that is deleted and declared again at once is consumed again. A consumer that the broker cancels connects
+// again too. RabbitMQ 3.10 does not cancel the consumer of a quorum queue. A log line reports this loss. No line
+// reports an idle consumer, or messages of another consumer.
 func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]amqp.Table{"classic": nil, "quorum": quorum} {
@@ -811,7 +814,8 @@ func FuzzSetOf(f *testing.F) {
 	})
 }
 
-// While a ring of the alarm is under way or in doubt, a message with its id waits: the consumer of the ring may have published it.
+// While a ring of the alarm is under way or in doubt, a message with its id waits: the consumer of the ring may have
+// published it.
 func TestMessageWaitsForTheRingOfItsAlarm(t *testing.T) {
 	t.Parallel()
 	for name, ring := range map[string]clock.RingRow{

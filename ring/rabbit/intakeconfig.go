@@ -10,13 +10,15 @@ import (
 type IntakeConfig struct {
 	// Queue is the name of the queue that is consumed. It must exist, and must not be a stream. "": there is no intake.
 	Queue string
-	// Exchange gets each message at its time, with the message's own routing key. It must exist when the message is due.
+	// Exchange gets each message at its time, with the message's own routing key. It must exist when the message is
+	// due.
 	Exchange string
 	// DeadLetters is the exchange for messages that cannot be alarms, each with its own routing key. It must exist.
 	DeadLetters string
 	// Application of the alarms of messages without the header x-application. Default intake.
 	Application string
-	// MaxBody is the largest body that can be an alarm, in bytes. It is the largest payload. Default clock.DefaultMaxPayload.
+	// MaxBody is the largest body that can be an alarm, in bytes. It is the largest payload. Default
+	// clock.DefaultMaxPayload.
 	MaxBody int
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// headerRingAtOf names the time of a delayed message: milliseconds since the epoch, or RFC 3339. x-delay is the other way to give it.
+// headerRingAtOf names the time of a delayed message: milliseconds since the epoch, or RFC 3339. x-delay is the other
+// way to give it.
 const headerRingAtOf = "x-ring-at"
 
 // refusedMessage says why a message cannot be an alarm.
@@ -27,8 +28,8 @@ func refuseMessage(code, detail string) *refusedMessage {
 	return &refusedMessage{code: code, detail: detail}
 }
 
-// setOf returns the set of a delayed message. It notes the time of the alarm in d, so that all sets of one delivery have the same time. in is
-// Setter.In; an error of setOf is its error, or a refusedMessage.
+// setOf returns the set of a delayed message. It notes the time of the alarm in d, so that all sets of one delivery
+// have the same time. in is Setter.In; an error of setOf is its error, or a refusedMessage.
 //
 // maxProperties is the most bytes of properties, 0 for no limit.
 func (c *IntakeConfig) setOf(d *incoming, in func(time.Duration) (clock.Instant, error), maxProperties int) (*clock.Set, error) {
@@ -95,7 +96,8 @@ func (c *IntakeConfig) messageOf(d *incoming) (*clock.Message, error) {
 	return &clock.Message{Exchange: c.Exchange, RoutingKey: d.RoutingKey, Properties: properties, Body: d.Body}, nil
 }
 
-// keepsHeader reports whether a message keeps the header. The broker counts deliveries in two headers, and clockd adds headers of its own.
+// keepsHeader reports whether a message keeps the header. The broker counts deliveries in two headers, and clockd adds
+// headers of its own.
 func keepsHeader(name string) bool {
 	return !isCount(name) && !strings.HasPrefix(name, ourHeaders)
 }
@@ -119,7 +121,8 @@ func negated(value any) any {
 
 var errTwoTimes = errors.New("the message has the headers x-delay and x-ring-at: give one of them")
 
-// ringAtOf returns the time of the alarm. A message without a time, or with a time that has passed, rings at once. A delay counts from the receipt.
+// ringAtOf returns the time of the alarm. A message without a time, or with a time that has passed, rings at once. A
+// delay counts from the receipt.
 func ringAtOf(d *incoming, in func(time.Duration) (clock.Instant, error)) (clock.Instant, error) {
 	delayed, at := d.Headers[headerDelay], d.Headers[headerRingAtOf]
 	switch {
@@ -167,8 +170,9 @@ func instantOf(value any) (i clock.Instant, err error) {
 	return i, nil
 }
 
-// businessIDOf returns the business id of a message: the header x-business-id, else the message id. An id that cannot be a business id is replaced by
-// its hash. A message without any id keeps a random one as long as this node has it in flight.
+// businessIDOf returns the business id of a message: the header x-business-id, else the message id. An id that cannot
+// be a business id is replaced by its hash. A message without any id keeps a random one as long as this node has it in
+// flight.
 func businessIDOf(d *incoming) string {
 	if id, isText := text(d.Headers[headerBusinessID]); isText && id != "" {
 		return id
@@ -186,7 +190,8 @@ func businessIDOf(d *incoming) string {
 	return "sha256:" + hex.EncodeToString(hash[:])
 }
 
-// contentTypeOf returns the content type of the alarm. The message keeps its own, which may be too long for an alarm, or unprintable.
+// contentTypeOf returns the content type of the alarm. The message keeps its own, which may be too long for an alarm,
+// or unprintable.
 func contentTypeOf(s string) string {
 	printable := func(r rune) bool { return r >= ' ' && r <= '~' }
 	if s == "" || len(s) > clock.MaxContentType || strings.ContainsFunc(s, func(r rune) bool { return !printable(r) }) {

@@ -14,11 +14,12 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// minReturns is the smallest buffer for returns of a lane's own channel, so that batches of usual sizes share one channel.
+// minReturns is the smallest buffer for returns of a lane's own channel, so that batches of usual sizes share one
+// channel.
 const minReturns = 1024
 
-// lane owns one connection with its own channel and side channels. Open connects and opens the lane's own channel. Deliver never dials. It
-// opens side channels, and replaces channels after a nack. One goroutine uses a lane.
+// lane owns one connection with its own channel and side channels. Open connects and opens the lane's own channel.
+// Deliver never dials. It opens side channels, and replaces channels after a nack. One goroutine uses a lane.
 type lane struct {
 	s        *Session
 	encoder  *messageEncoder
@@ -44,8 +45,8 @@ func newLane(s *Session, maxLate int) *lane {
 // errNotOpen is the reason for unsent rings if the lane is not open, or if its channel is too small for the batch.
 var errNotOpen = errors.New("the lane to the broker is not open")
 
-// Open waits for a place if many deliveries are late, at most DialTimeout. Then it connects and opens the channel, which together takes at
-// most DialTimeout; see ring.Lane.
+// Open waits for a place if many deliveries are late, at most DialTimeout. Then it connects and opens the channel,
+// which together takes at most DialTimeout; see ring.Lane.
 func (l *lane) Open(ctx context.Context, size int) error {
 	if l.link != nil && l.link.conn.IsClosed() {
 		l.abandon()
@@ -83,8 +84,8 @@ var closedChannel = func() <-chan struct{} {
 	return c
 }()
 
-// Broken returns a channel that is closed once the connection has ended; see ring.Lane. The broker closes an AMQP channel only during a
-// delivery. So between deliveries it is enough to watch the connection.
+// Broken returns a channel that is closed once the connection has ended; see ring.Lane. The broker closes an AMQP
+// channel only during a delivery. So between deliveries it is enough to watch the connection.
 func (l *lane) Broken() <-chan struct{} {
 	if l.link == nil || l.link.conn.IsClosed() || !l.fits(0) {
 		return closedChannel
@@ -113,8 +114,8 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	return outcomes
 }
 
-// publish writes all rings before the write limit. An error means that it began no ring. It does not report a failure while writing:
-// resolve reads such a failure from the wire and the channels.
+// publish writes all rings before the write limit. An error means that it began no ring. It does not report a failure
+// while writing: resolve reads such a failure from the wire and the channels.
 func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	writeCtx, cancel := context.WithDeadline(ctx, limits.WriteBy)
 	defer cancel()
@@ -143,8 +144,8 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	return nil
 }
 
-// leaveUnconfirmingHost makes the next dial begin with the next host, because the host of the link has not taken or not confirmed the delivery
-// in time. The cause may also be a queue: then the next host does not confirm either.
+// leaveUnconfirmingHost makes the next dial begin with the next host, because the host of the link has not taken or not
+// confirmed the delivery in time. The cause may also be a queue: then the next host does not confirm either.
 func (l *lane) leaveUnconfirmingHost(reason string) {
 	if l.s.turn.leaveUnconfirming(l.link.host) {
 		l.s.log.Warn("leaving a broker host: next connections begin with the next host", "broker", l.link.host.address(), "reason", reason)
@@ -187,8 +188,9 @@ func (l *lane) openChannel(ctx context.Context, size int) error {
 	return nil
 }
 
-// sideTimeShare is the part of the time to write in which a delivery opens side channels: a quarter. Each channel takes two round trips,
-// and a delivery that opened hundreds would have no time left to publish. The next delivery opens more, because channels stay open.
+// sideTimeShare is the part of the time to write in which a delivery opens side channels: a quarter. Each channel takes
+// two round trips, and a delivery that opened hundreds would have no time left to publish. The next delivery opens
+// more, because channels stay open.
 const sideTimeShare = 4
 
 // channelUse is what a channel is for during a delivery.
@@ -197,10 +199,11 @@ type channelUse struct {
 	application string // with a channel for each application
 }
 
-// assignChannels gives each ring its channel: the lane's own channel, or with separate one channel for each application. The broker stops
-// reading a channel while it waits for a quorum queue to which the channel has not published before. So one such queue would delay the
-// other applications on the channel. Rings without a side channel at openUntil use the lane's own channel. Rings to another exchange always
-// use a side channel of that exchange, because the broker closes the channel if the exchange is missing. Without one they are unsent.
+// assignChannels gives each ring its channel: the lane's own channel, or with separate one channel for each
+// application. The broker stops reading a channel while it waits for a quorum queue to which the channel has not
+// published before. So one such queue would delay the other applications on the channel. Rings without a side channel
+// at openUntil use the lane's own channel. Rings to another exchange always use a side channel of that exchange,
+// because the broker closes the channel if the exchange is missing. Without one they are unsent.
 func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 	if l.ch.nacked && time.Now().Before(openUntil) {
 		if err := l.replaceChannel(); err != nil {
@@ -263,9 +266,9 @@ func (l *lane) channelUses(separate bool) []channelUse {
 	return uses
 }
 
-// replaceChannel replaces the lane's own channel after a nack. RabbitMQ 3.10 registers a channel with a quorum queue at its first message. If
-// the queue's leader has died and the channel does not know the new one yet, the channel nacks all its messages to that queue until the dead
-// host is back. A new channel knows the new leader.
+// replaceChannel replaces the lane's own channel after a nack. RabbitMQ 3.10 registers a channel with a quorum queue at
+// its first message. If the queue's leader has died and the channel does not know the new one yet, the channel nacks
+// all its messages to that queue until the dead host is back. A new channel knows the new leader.
 func (l *lane) replaceChannel() error {
 	_ = l.ch.Close() // an error shows in the next step
 	ch, err := l.link.channel(cap(l.ch.returns))
@@ -280,8 +283,8 @@ func (l *lane) replaceChannel() error {
 // minSideReturns is the smallest buffer for returns of a side channel.
 const minSideReturns = 64
 
-// sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns nil if the side channel does not
-// exist or is too small, and cannot be opened.
+// sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns nil if the
+// side channel does not exist or is too small, and cannot be opened.
 func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 	for n < len(l.sides) && time.Now().Before(openUntil) && (l.sides[n].nacked || cap(l.sides[n].returns) < size) { // nacked: see replaceChannel
 		_ = l.sides[n].Close()
@@ -334,8 +337,9 @@ func (l *lane) publishRings() {
 	}
 }
 
-// awaitConfirms waits until every published ring has a confirm, until its channel ends, or until ctx ends. Then it sets the outcomes of
-// acked and nacked rings. If onConfirmed is not nil, it is called for each acked ring meanwhile, every reportInterval.
+// awaitConfirms waits until every published ring has a confirm, until its channel ends, or until ctx ends. Then it sets
+// the outcomes of acked and nacked rings. If onConfirmed is not nil, it is called for each acked ring meanwhile, every
+// reportInterval.
 func (l *lane) awaitConfirms(ctx context.Context, onConfirmed func(ring int)) {
 	began := time.Now()
 	var ticks <-chan time.Time
@@ -367,11 +371,12 @@ func (l *lane) awaitChannel(ctx context.Context, ch *channel, ticks <-chan time.
 	}
 }
 
-// reportInterval is the longest time from a ring's confirm to its report while other rings of the delivery have no confirm.
+// reportInterval is the longest time from a ring's confirm to its report while other rings of the delivery have no
+// confirm.
 const reportInterval = 20 * time.Millisecond
 
-// reportConfirmed calls onConfirmed for the rings acked since the last call. The broker sends a return before the ack of its message. So
-// reportConfirmed reads the acks first and the returns second.
+// reportConfirmed calls onConfirmed for the rings acked since the last call. The broker sends a return before the ack
+// of its message. So reportConfirmed reads the acks first and the returns second.
 func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	var acks []int
 	for i := range l.current.states {
@@ -388,9 +393,9 @@ func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	}
 }
 
-// resolve sets the outcomes of returned rings and of rings without a confirm. It abandons the connection if a ring stays in doubt. With mayWait
-// it leaves rings unresolved whose confirm may still come: then the delivery must be set aside. ctx is the caller's context; replyCtx ends at
-// the reply limit.
+// resolve sets the outcomes of returned rings and of rings without a confirm. It abandons the connection if a ring
+// stays in doubt. With mayWait it leaves rings unresolved whose confirm may still come: then the delivery must be set
+// aside. ctx is the caller's context; replyCtx ends at the reply limit.
 func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 	l.current.resolveReturned()
 	if l.current.unresolved() == 0 {
@@ -409,7 +414,8 @@ func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 	l.abandon()
 }
 
-// drop forgets channels that the broker has closed. Open opens the lane's own channel again; a later delivery opens side channels.
+// drop forgets channels that the broker has closed. Open opens the lane's own channel again; a later delivery opens
+// side channels.
 func (l *lane) drop(closed []*channel) {
 	for _, ch := range closed {
 		if ch == l.ch {
@@ -419,8 +425,8 @@ func (l *lane) drop(closed []*channel) {
 	}
 }
 
-// reportMissingConfirms finds the reason why rings on open channels have no confirm, and returns it. Depending on the reason it counts an error,
-// requests a probe, and leaves the host.
+// reportMissingConfirms finds the reason why rings on open channels have no confirm, and returns it. Depending on the
+// reason it counts an error, requests a probe, and leaves the host.
 func (l *lane) reportMissingConfirms(ctx, replyCtx context.Context) string {
 	blocked := l.link.blocked.Load()
 	broken := l.link.wire.failure()
@@ -453,8 +459,8 @@ func (l *lane) abandon() {
 	l.link, l.ch, l.sides = nil, nil, nil
 }
 
-// Close closes the connection and waits for its goroutines, and for the end of late deliveries. Without those it takes at most closeTimeout
-// and a little more.
+// Close closes the connection and waits for its goroutines, and for the end of late deliveries. Without those it takes
+// at most closeTimeout and a little more.
 func (l *lane) Close() error {
 	if l.link != nil {
 		l.link.close()

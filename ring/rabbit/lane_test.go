@@ -254,7 +254,8 @@ func TestDeliverAfterTheWriteLimitSendsNothing(t *testing.T) {
 	b.empty(queue)
 }
 
-// The limit passes after the rings were gathered and before they are written. That happens if the process is stopped in between.
+// The limit passes after the rings were gathered and before they are written. That happens if the process is stopped in
+// between.
 func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
@@ -529,8 +530,8 @@ func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
 	b.empty(queue)
 }
 
-// A fresh lane over a slow network delivers rings of 300 applications, each with its own channel. Opening all channels would take longer
-// than the time to write.
+// A fresh lane over a slow network delivers rings of 300 applications, each with its own channel. Opening all channels
+// would take longer than the time to write.
 func TestManyQuarantinedApplicationsAreDeliveredInTime(t *testing.T) {
 	t.Parallel()
 	_, p, cfg := proxied(t)

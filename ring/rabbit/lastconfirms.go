@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// firstPatience is how long the rings of others must be confirmed in time before the late rings of a silent application are given up.
-	// Each time doubles it for the application, up to mostPatience. So a queue that confirms late soon gets no more copies.
+	// firstPatience is how long the rings of others must be confirmed in time before the late rings of a silent
+	// application are given up. Each time doubles it for the application, up to mostPatience. So a queue that confirms
+	// late soon gets no more copies.
 	firstPatience = 8 * time.Second
 	mostPatience  = 64 * time.Second
 	// patienceKept is how long a doubled patience is kept after the last time, or after the last late confirm.
@@ -25,8 +26,8 @@ type patience struct {
 	used    time.Time // the same, or the last late confirm
 }
 
-// lastConfirms knows when the broker last confirmed rings of which application, over all lanes, and how late its late confirms are. It notes
-// confirms only while a late delivery needs them. Any goroutine may call its methods.
+// lastConfirms knows when the broker last confirmed rings of which application, over all lanes, and how late its late
+// confirms are. It notes confirms only while a late delivery needs them. Any goroutine may call its methods.
 type lastConfirms struct {
 	late atomic.Int32 // late deliveries
 
@@ -63,7 +64,8 @@ func (c *lastConfirms) note(d *delivery) {
 	})
 }
 
-// noteLate notes the newly confirmed rings of a delivery that was set aside at a time. known[i] reports whether ring i was confirmed before.
+// noteLate notes the newly confirmed rings of a delivery that was set aside at a time. known[i] reports whether ring i
+// was confirmed before.
 func (c *lastConfirms) noteLate(d *delivery, known []bool, setAside time.Time) {
 	c.noteEach(d, known, func(application string, now time.Time) {
 		c.mostLate = max(c.mostLate, now.Sub(setAside))
@@ -74,8 +76,8 @@ func (c *lastConfirms) noteLate(d *delivery, known []bool, setAside time.Time) {
 	})
 }
 
-// noteSilent notes that the late rings of a silent application were given up, of a delivery that was set aside at a time. It doubles the patience
-// with the application, but once for all deliveries that were set aside before.
+// noteSilent notes that the late rings of a silent application were given up, of a delivery that was set aside at a
+// time. It doubles the patience with the application, but once for all deliveries that were set aside before.
 func (c *lastConfirms) noteSilent(application string, setAside time.Time) {
 	now := time.Now()
 	c.mu.Lock()
@@ -91,7 +93,8 @@ func (c *lastConfirms) noteSilent(application string, setAside time.Time) {
 	c.patience[application] = patience{wait: min(2*max(p.wait, firstPatience), mostPatience), doubled: now, used: now}
 }
 
-// patienceWith returns how long the rings of others must be confirmed in time before late rings of the application are given up.
+// patienceWith returns how long the rings of others must be confirmed in time before late rings of the application are
+// given up.
 func (c *lastConfirms) patienceWith(application string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +141,8 @@ func (c *lastConfirms) longest() time.Duration {
 	return c.mostLate
 }
 
-// othersInTime returns the time of the latest confirm in time of a ring of another application; zero: none. longest is the longest time
-// between the setting aside of a delivery and a confirm of it.
+// othersInTime returns the time of the latest confirm in time of a ring of another application; zero: none. longest is
+// the longest time between the setting aside of a delivery and a confirm of it.
 func (c *lastConfirms) othersInTime(application string) (latest time.Time, longest time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// A late delivery without a new outcome is given up after one of these times, if the broker has confirmed something else at the begin and at the
-// end of that time.
+// A late delivery without a new outcome is given up after one of these times, if the broker has confirmed something
+// else at the begin and at the end of that time.
 const (
-	// stuckBesideRings counts if the broker confirms rings of the same application in time, on other connections. Then the host or the
-	// connection is at fault. Only the rings of this application are given up.
+	// stuckBesideRings counts if the broker confirms rings of the same application in time, on other connections. Then
+	// the host or the connection is at fault. Only the rings of this application are given up.
 	stuckBesideRings = 20 * time.Second
-	// stuckBesideProbes counts if the broker confirms probes. They touch no queue and no disk. So it is longer than the disk of a broker
-	// usually stands still.
+	// stuckBesideProbes counts if the broker confirms probes. They touch no queue and no disk. So it is longer than the
+	// disk of a broker usually stands still.
 	stuckBesideProbes = time.Minute
 )
 
@@ -42,8 +42,8 @@ func (p *latePlaces) awaitFree(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// lateDelivery is a delivery whose confirms are late, with its connection. No further message goes over this connection. The lane opens another
-// one. It implements ring.LateRings.
+// lateDelivery is a delivery whose confirms are late, with its connection. No further message goes over this
+// connection. The lane opens another one. It implements ring.LateRings.
 type lateDelivery struct {
 	delivery
 	places       *latePlaces
@@ -53,7 +53,8 @@ type lateDelivery struct {
 	besideRings  map[string]proof // by application that waits
 	ended        bool
 	gaveUp       bool // rings of silent applications are in doubt, although the connection lives
-	// othersFrom has the first confirm in time of another application since the setting aside that Stuck saw, by application that waits.
+	// othersFrom has the first confirm in time of another application since the setting aside that Stuck saw, by
+	// application that waits.
 	othersFrom map[string]time.Time
 }
 
@@ -147,8 +148,8 @@ func (p *proof) needsConfirm(limit time.Duration) bool {
 	return p.from.IsZero() || time.Since(p.from) >= limit
 }
 
-// lasts reports whether the broker has confirmed something at the begin and at the end of a time since the progress. confirmedSince reports
-// whether it has since a time.
+// lasts reports whether the broker has confirmed something at the begin and at the end of a time since the progress.
+// confirmedSince reports whether it has since a time.
 func (p *proof) lasts(progress time.Time, limit time.Duration, confirmedSince func(time.Time) bool) bool {
 	if !p.from.IsZero() {
 		return time.Since(p.from) >= limit && confirmedSince(p.from.Add(limit))
@@ -159,8 +160,8 @@ func (p *proof) lasts(progress time.Time, limit time.Duration, confirmedSince fu
 	return false
 }
 
-// Stuck reports whether the broker has confirmed nothing of the delivery for stuckBesideProbes, although it confirms probes, which Stuck
-// requests; see ring.LateRings.
+// Stuck reports whether the broker has confirmed nothing of the delivery for stuckBesideProbes, although it confirms
+// probes, which Stuck requests; see ring.LateRings.
 func (d *lateDelivery) Stuck() bool {
 	if d.ended {
 		return false
@@ -178,8 +179,8 @@ func (d *lateDelivery) Stuck() bool {
 	return false
 }
 
-// passedOver reports whether the broker has confirmed nothing of the delivery for stuckBesideRings, although it confirms rings of the
-// application in time on other connections, and also for longer than any late confirm took.
+// passedOver reports whether the broker has confirmed nothing of the delivery for stuckBesideRings, although it
+// confirms rings of the application in time on other connections, and also for longer than any late confirm took.
 func (d *lateDelivery) passedOver(application string) bool {
 	confirms, p := &d.s.lastConfirms, d.besideRings[application]
 	lasts := p.lasts(d.progress, stuckBesideRings, func(t time.Time) bool { return confirms.inTimeSince(application, t) })
@@ -187,9 +188,10 @@ func (d *lateDelivery) passedOver(application string) bool {
 	return lasts && time.Since(d.since) > confirms.longest()+stuckBesideRings
 }
 
-// silentAlone reports whether the broker has confirmed no ring of the application since the delivery was set aside, although it confirms the
-// rings of others in time: for the patience with the application now, and for longer than any late confirm took. A broker that is slow for all
-// applications confirms others late, too, each delivery at a moment of its own.
+// silentAlone reports whether the broker has confirmed no ring of the application since the delivery was set aside,
+// although it confirms the rings of others in time: for the patience with the application now, and for longer than any
+// late confirm took. A broker that is slow for all applications confirms others late, too, each delivery at a moment of
+// its own.
 func (d *lateDelivery) silentAlone(application string) bool {
 	confirms := &d.s.lastConfirms
 	others, longest := confirms.othersInTime(application)

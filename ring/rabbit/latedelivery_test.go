@@ -11,7 +11,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// delayRings opens the lane, and delivers the rings while the proxy is stalled. It returns the late delivery. The proxy stays stalled.
+// delayRings opens the lane, and delivers the rings while the proxy is stalled. It returns the late delivery. The proxy
+// stays stalled.
 func delayRings(t *testing.T, l *lane, p *proxy, batch []clock.Ring) ring.LateRings {
 	t.Helper()
 	waitUsable(t, l.s, hangGuard)
@@ -46,7 +47,8 @@ func lateOutcomes(t *testing.T, late ring.LateRings) (outcomes []clock.Outcome) 
 	return outcomes
 }
 
-// Confirms and returns that come after the reply limit are the outcomes of late rings. The lane goes on meanwhile, on another connection.
+// Confirms and returns that come after the reply limit are the outcomes of late rings. The lane goes on meanwhile, on
+// another connection.
 func TestLateRingsGetTheirOutcomes(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
@@ -170,7 +172,8 @@ func TestLateDeliveryIsStuckBesideProbes(t *testing.T) {
 	l.expect("after the end", 0)
 }
 
-// The late rings of an application are given up when it alone is silent for long. The rings of others in the delivery are still awaited.
+// The late rings of an application are given up when it alone is silent for long. The rings of others in the delivery
+// are still awaited.
 func TestSilentApplicationIsGivenUpAlone(t *testing.T) {
 	t.Parallel()
 	l := startLateTest(t, "shop", "slow")
@@ -212,7 +215,8 @@ func TestSilentApplicationIsGivenUpAlone(t *testing.T) {
 	}
 }
 
-// Rings without a confirm are given up when later rings of the same application are confirmed on other connections for long.
+// Rings without a confirm are given up when later rings of the same application are confirmed on other connections for
+// long.
 func TestRingsOfASilentConnectionAreGivenUp(t *testing.T) {
 	t.Parallel()
 	l := startLateTest(t, "shop", "slow")

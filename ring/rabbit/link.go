@@ -18,7 +18,8 @@ import (
 // closeTimeout bounds the orderly close of a connection.
 const closeTimeout = 500 * time.Millisecond
 
-// link is one open connection with its wire. A watcher goroutine follows the connection, and closes done when the connection ends.
+// link is one open connection with its wire. A watcher goroutine follows the connection, and closes done when the
+// connection ends.
 type link struct {
 	host           *brokerHost
 	turn           *hostTurn // of the session; it has host
@@ -34,8 +35,9 @@ type link struct {
 	done           chan struct{}
 }
 
-// dial opens a connection to a host. It tries the hosts in turn, and leaves each host that fails. role names the purpose of the connection
-// in the broker's lists. dial returns when ctx ends at the latest. watchers counts the connection's watcher goroutine.
+// dial opens a connection to a host. It tries the hosts in turn, and leaves each host that fails. role names the
+// purpose of the connection in the broker's lists. dial returns when ctx ends at the latest. watchers counts the
+// connection's watcher goroutine.
 func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
@@ -137,7 +139,8 @@ func (s *Session) open(ctx context.Context, role string, l *link, connectTime ti
 	return err
 }
 
-// properties returns clockd's description of itself for the broker. The library writes into the table, so each connection has its own.
+// properties returns clockd's description of itself for the broker. The library writes into the table, so each
+// connection has its own.
 func (s *Session) properties(role string) amqp.Table {
 	return amqp.Table{
 		"product":         "clockd",
@@ -193,9 +196,9 @@ func (l *link) block(s *Session, b amqp.Blocking) {
 	clock.Signal(l.blockedChanged)
 }
 
-// bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context. Each step of a set-up
-// has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails, the link leaves its host
-// (leaveUnlessRefused).
+// bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context.
+// Each step of a set-up has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails,
+// the link leaves its host (leaveUnlessRefused).
 func (l *link) bounded(do func() error) error {
 	timer := time.AfterFunc(l.stepTimeout, l.kill)
 	err := do()
@@ -208,15 +211,17 @@ func (l *link) bounded(do func() error) error {
 	return err
 }
 
-// leaveUnlessRefused makes the next dial start with the next host, because the host of l accepted the connection and failed with err. If err
-// is the broker's refusal of a single step, the host stays the current one: the other hosts refuse the step too.
+// leaveUnlessRefused makes the next dial start with the next host, because the host of l accepted the connection and
+// failed with err. If err is the broker's refusal of a single step, the host stays the current one: the other hosts
+// refuse the step too.
 func (l *link) leaveUnlessRefused(err error) {
 	if !isRefusal(err) {
 		l.turn.leave(l.host)
 	}
 }
 
-// isRefusal reports whether err is the broker's refusal of a single step, which closes the channel and leaves the connection open.
+// isRefusal reports whether err is the broker's refusal of a single step, which closes the channel and leaves the
+// connection open.
 func isRefusal(err error) bool {
 	var e *amqp.Error
 	return errors.As(err, &e) && e.Server && e.Recover
@@ -225,8 +230,8 @@ func isRefusal(err error) bool {
 // kill ends the connection at once, from any goroutine. The watcher ends soon after.
 func (l *link) kill() { l.wire.kill() }
 
-// close closes the connection in order, within closeTimeout, and waits for the watcher. If the broker blocks the connection, close kills it
-// at once.
+// close closes the connection in order, within closeTimeout, and waits for the watcher. If the broker blocks the
+// connection, close kills it at once.
 func (l *link) close() {
 	if l.blocked.Load() == nil {
 		timer := time.AfterFunc(closeTimeout, l.kill)
@@ -237,8 +242,8 @@ func (l *link) close() {
 	<-l.done
 }
 
-// cause returns the reason why the connection ended. The library notifies the waiters of channels before the waiters of the connection. So
-// cause waits for the reason until ctx ends.
+// cause returns the reason why the connection ended. The library notifies the waiters of channels before the waiters of
+// the connection. So cause waits for the reason until ctx ends.
 func (l *link) cause(ctx context.Context) error {
 	err, _ := receive(ctx, l.closed)
 	if err == nil {
@@ -247,8 +252,8 @@ func (l *link) cause(ctx context.Context) error {
 	return describe(err)
 }
 
-// channel is one AMQP channel. Its buffer for returns holds a whole batch, so that the library never waits to deliver a return. The library
-// drops a return after a wait of 5 s.
+// channel is one AMQP channel. Its buffer for returns holds a whole batch, so that the library never waits to deliver a
+// return. The library drops a return after a wait of 5 s.
 type channel struct {
 	*amqp.Channel
 	returns   chan amqp.Return // nil without confirm mode
@@ -264,8 +269,8 @@ type channel struct {
 	exchange  string // the other exchange that the delivery under way publishes to; "": the session's own
 }
 
-// channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit: the caller must
-// kill the link in time.
+// channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit:
+// the caller must kill the link in time.
 func (l *link) channel(size int) (*channel, error) {
 	c, err := l.plainChannel()
 	if err != nil {
@@ -317,8 +322,8 @@ func (l *link) plainChannel() (*channel, error) {
 	}, nil
 }
 
-// lost returns the reason why a channel or the connection has ended. It returns nil if all are open. It waits at most closeTimeout for the
-// reason.
+// lost returns the reason why a channel or the connection has ended. It returns nil if all are open. It waits at most
+// closeTimeout for the reason.
 func (l *link) lost(ctx context.Context, channels ...*channel) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
@@ -339,8 +344,9 @@ var errClosed = errors.New("closed without a reason")
 // errCancelled ends a connection if its consumer has ended while the channel is open.
 var errCancelled = errors.New("the broker cancelled the consumer: its queue was deleted")
 
-// fault returns the error with which the broker closed the channel. It returns nil if the channel is open, or if the connection ended. Only
-// the first call returns the error. The library marks a channel as closed before it delivers the error, so fault waits until ctx ends.
+// fault returns the error with which the broker closed the channel. It returns nil if the channel is open, or if the
+// connection ended. Only the first call returns the error. The library marks a channel as closed before it delivers the
+// error, so fault waits until ctx ends.
 func (c *channel) fault(ctx context.Context, l *link) *amqp.Error {
 	if !c.IsClosed() {
 		return nil

@@ -20,7 +20,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// sharedURL is the URL of the broker that the tests of all packages share. Tests use unique names for their exchanges and queues.
+// sharedURL is the URL of the broker that the tests of all packages share. Tests use unique names for their exchanges
+// and queues.
 var sharedURL = cmp.Or(os.Getenv("CLOCKD_TEST_AMQP_URL"), "amqp://guest:guest@127.0.0.1:23672/")
 
 func TestMain(m *testing.M) {
@@ -313,7 +314,8 @@ func laneOf(tb testing.TB, s *Session) *lane {
 	return l
 }
 
-// openAndDeliver tries to open the lane, like a worker before its claim, and then delivers. It extends the limits by the time of the opening.
+// openAndDeliver tries to open the lane, like a worker before its claim, and then delivers. It extends the limits by
+// the time of the opening.
 func openAndDeliver(ctx context.Context, l ring.Lane, batch []clock.Ring, limits ring.Limits) []clock.Outcome {
 	began := time.Now()
 	_ = l.Open(ctx, len(batch)) // without a lane the rings are unsent

@@ -59,8 +59,8 @@ func (m *management) bindings(ctx context.Context, exchange string) (bindings []
 	return bindings, err
 }
 
-// queue is a queue of the vhost, in the API's form. Policy is empty for some seconds after the queue's declaration, and always if the
-// broker keeps no statistics.
+// queue is a queue of the vhost, in the API's form. Policy is empty for some seconds after the queue's declaration, and
+// always if the broker keeps no statistics.
 type queue struct {
 	Name       string         `json:"name"`
 	Type       string         `json:"type"`

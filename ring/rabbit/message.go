@@ -17,7 +17,8 @@ const (
 	appID       = "clockd"
 )
 
-// Names of the headers of a ring. Rings with LeanHeaders lack the first four; if the routing key is not the application, they have the first.
+// Names of the headers of a ring. Rings with LeanHeaders lack the first four; if the routing key is not the
+// application, they have the first.
 const (
 	headerApplication  = "x-application" // usually also the routing key
 	headerBusinessID   = "x-business-id" // also the correlation id
@@ -28,7 +29,8 @@ const (
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
-	// Only rings of repeating alarms have these: the number of the occurrence, and its time in milliseconds since the epoch.
+	// Only rings of repeating alarms have these: the number of the occurrence, and its time in milliseconds since the
+	// epoch.
 	headerOccurrence   = "x-occurrence"
 	headerOccurrenceAt = "x-occurrence-at"
 )
@@ -43,7 +45,8 @@ const (
 // maxShortString is the protocol's bound for short strings, in bytes.
 const maxShortString = 255
 
-// messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine uses it.
+// messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine
+// uses it.
 type messageEncoder struct {
 	replyTo   string
 	headers   Headers
@@ -58,8 +61,8 @@ func newMessageEncoder(exchange string, headers Headers) *messageEncoder {
 // answerQueue returns the name of the queue for applications' answers.
 func answerQueue(exchange string) string { return exchange + ".answers" }
 
-// encode returns the method frame and the header frame of r's message on channel. The caller sends the payload after them. The frames are
-// valid until the next call. The error says why r cannot be a message.
+// encode returns the method frame and the header frame of r's message on channel. The caller sends the payload after
+// them. The frames are valid until the next call. The error says why r cannot be a message.
 func (e *messageEncoder) encode(r *clock.Ring, exchange, routingKey string, channel uint16) ([]byte, error) {
 	e.buf = appendPublish(e.buf[:0], channel, exchange, routingKey)
 	if r.Message != nil {
@@ -82,7 +85,8 @@ func (e *messageEncoder) encode(r *clock.Ring, exchange, routingKey string, chan
 // errNoMessage is the error of a message that could not be unpacked.
 var errNoMessage = errors.New("the stored message cannot be read")
 
-// encodeMessage adds the header frame of a message that waited for its time. It keeps its properties and gets two headers of ours.
+// encodeMessage adds the header frame of a message that waited for its time. It keeps its properties and gets two
+// headers of ours.
 func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, error) {
 	p, err := divideProperties(r.Message.Properties)
 	if err != nil {

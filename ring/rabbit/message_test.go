@@ -153,8 +153,8 @@ func compareFrames(t *rapid.T, got, want []frame) {
 	}
 }
 
-// splitHeaders takes the headers out of a header frame. rest is the remaining payload, with the size of the headers. fields maps the name of
-// each header to its type and value.
+// splitHeaders takes the headers out of a header frame. rest is the remaining payload, with the size of the headers.
+// fields maps the name of each header to its type and value.
 func splitHeaders(payload []byte) (rest []byte, fields map[string]string) {
 	at := 14 // behind class, weight, size and flags
 	if binary.BigEndian.Uint16(payload[12:])&flagContentType != 0 {

@@ -29,7 +29,8 @@ const (
 	roleDeadLetters = "dead letters"
 )
 
-// Results of answers: values of the label result of clockd_rabbit_answers_total. The label kind is the kind of the answer.
+// Results of answers: values of the label result of clockd_rabbit_answers_total. The label kind is the kind of the
+// answer.
 const (
 	resultAccepted  = "accepted"
 	resultNotFound  = "not_found"

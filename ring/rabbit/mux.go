@@ -14,17 +14,17 @@ import (
 // muxBuffer is the size of the mux's write buffer and of its read buffer, in bytes.
 const muxBuffer = 16 << 10
 
-// mux is the net.Conn that the library uses for a lane's connection, over the wire or over TLS. The library runs the connection. Messages
-// and confirms bypass the library, because it needs some 80 allocations for each message.
+// mux is the net.Conn that the library uses for a lane's connection, over the wire or over TLS. The library runs the
+// connection. Messages and confirms bypass the library, because it needs some 80 allocations for each message.
 //
 //	lane ── publish ──▶ ┌─────┐               ┌─────┐
 //	                    │ mux │ ── frames ──▶ │ TLS │ ──▶ wire ──▶ socket
 //	library ── Write ─▶ └─────┘               └─────┘
 //	library ◀─ Read ─── all other frames ◀── mux ── acks, nacks ──▶ confirms
 //
-// Lane and library write whole frames only, one after the other under mu. Read returns at most one frame for each call, and the library
-// calls again only after it has handled that frame. So the mux notes a confirm after the library has handled all frames before it, in
-// particular the return of the same message.
+// Lane and library write whole frames only, one after the other under mu. Read returns at most one frame for each call,
+// and the library calls again only after it has handled that frame. So the mux notes a confirm after the library has
+// handled all frames before it, in particular the return of the same message.
 type mux struct {
 	net.Conn
 	confirms     *confirms     // confirms of the lane's own channel
@@ -59,19 +59,19 @@ func (m *mux) setMaxFrame(frame int) {
 	}
 }
 
-// Write writes whole frames of the library. The library flushes after each frame. The frames of the handshake are an exception, but they
-// come before any message.
+// Write writes whole frames of the library. The library flushes after each frame. The frames of the handshake are an
+// exception, but they come before any message.
 func (m *mux) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.Conn.Write(p)
 }
 
-// publish writes one message on c: head, which is whole frames, and body in further frames. After amqp.ErrClosed no byte of the message was
-// written. Any other error ends the connection.
+// publish writes one message on c: head, which is whole frames, and body in further frames. After amqp.ErrClosed no
+// byte of the message was written. Any other error ends the connection.
 //
-// The library marks a channel as closed before it replies to channel.close. So, under mu, no message can follow that reply. The broker
-// would close the connection for such a message.
+// The library marks a channel as closed before it replies to channel.close. So, under mu, no message can follow that
+// reply. The broker would close the connection for such a message.
 func (m *mux) publish(c *channel, head, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,8 +92,8 @@ func (m *mux) publish(c *channel, head, body []byte) error {
 // heartbeat is a whole heartbeat frame.
 var heartbeat = [...]byte{frameHeartbeat, 0, 0, 0, 0, 0, 0, frameEnd}
 
-// Read returns the broker's frames, except the confirms of published messages. Instead of confirms it returns a heartbeat. The broker sends
-// no heartbeats while it sends confirms, and the library must see that it is alive.
+// Read returns the broker's frames, except the confirms of published messages. Instead of confirms it returns a
+// heartbeat. The broker sends no heartbeats while it sends confirms, and the library must see that it is alive.
 func (m *mux) Read(p []byte) (int, error) {
 	if m.passThrough == 0 && len(m.heartbeat) == 0 {
 		if err := m.nextFrame(); err != nil {
@@ -149,8 +149,9 @@ func (m *mux) confirmsOf(channel uint16) *confirms {
 // confirmSize is the size of the payload of basic.ack and basic.nack: class, method, delivery tag, flags.
 const confirmSize = 2 + 2 + 8 + 1
 
-// takeConfirm inspects a method frame. If the frame is a confirm of a published message, takeConfirm notes it and removes it from the stream.
-// It also remembers the id of a channel that enters confirm mode. It leaves malformed frames to the library, which ends the connection.
+// takeConfirm inspects a method frame. If the frame is a confirm of a published message, takeConfirm notes it and
+// removes it from the stream. It also remembers the id of a channel that enters confirm mode. It leaves malformed
+// frames to the library, which ends the connection.
 func (m *mux) takeConfirm(channel uint16, size uint32) (noted bool, err error) {
 	if size > confirmSize || size < 4 {
 		return false, nil

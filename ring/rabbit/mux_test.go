@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// confirmCases lists sequences of frames that a broker may send for six messages. In want, c is confirmed, n nacked, r returned, x refused,
-// d in doubt, a awaited.
+// confirmCases lists sequences of frames that a broker may send for six messages. In want, c is confirmed, n nacked, r
+// returned, x refused, d in doubt, a awaited.
 var confirmCases = []struct {
 	name string
 	back bool // the broker returns the last message first
@@ -137,8 +137,8 @@ func TestDeliveryTagsCountPublishedMessages(t *testing.T) {
 	}
 }
 
-// The broker closes the channel in the middle of a batch. Rings that were not written by then are unsent. After the reply to channel.close
-// no frame follows on that channel: the broker would close the connection for it.
+// The broker closes the channel in the middle of a batch. Rings that were not written by then are unsent. After the
+// reply to channel.close no frame follows on that channel: the broker would close the connection for it.
 func TestNothingIsWrittenOnAClosedChannel(t *testing.T) {
 	t.Parallel()
 	after := make(chan int, 1)
@@ -231,7 +231,8 @@ func TestMessagesAndOtherFramesStayWhole(t *testing.T) {
 // confirmSelectOkFrame is the broker's confirm.select-ok on channel 1.
 var confirmSelectOkFrame = frame{frameMethod, 1, []byte{0, 85, 0, 11}}
 
-// For every stream, read in pieces of any size: the mux removes confirms, adds only heartbeats, and changes no other frame.
+// For every stream, read in pieces of any size: the mux removes confirms, adds only heartbeats, and changes no other
+// frame.
 func TestMuxRemovesConfirmsOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -344,7 +345,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// While a broker sends confirms, it sends no heartbeats. The mux adds them, so that the library does not take the broker for dead.
+// While a broker sends confirms, it sends no heartbeats. The mux adds them, so that the library does not take the
+// broker for dead.
 func TestMuxReplacesConfirmsByHeartbeats(t *testing.T) {
 	t.Parallel()
 	m := newMux(&recorder{})

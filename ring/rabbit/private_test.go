@@ -20,8 +20,9 @@ func restoreAfter(t *testing.T, args ...string) {
 	t.Cleanup(func() { onPrivate(t, args...) })
 }
 
-// setMemoryAlarm raises or ends the memory alarm of the private broker. The alarm also ends with the test. The broker tells its
-// connections of the alarm before it answers the question for its alarms, so a message published after setMemoryAlarm finds it.
+// setMemoryAlarm raises or ends the memory alarm of the private broker. The alarm also ends with the test. The broker
+// tells its connections of the alarm before it answers the question for its alarms, so a message published after
+// setMemoryAlarm finds it.
 func setMemoryAlarm(t *testing.T, on bool) {
 	t.Helper()
 	mark := "0.4"
@@ -121,8 +122,8 @@ func TestDeliveryIsConfirmedAfterAShortBlock(t *testing.T) {
 	waitUsable(t, s, 5*time.Second)
 }
 
-// A confirmed ring is reported while another queue of the delivery does not confirm. The test resumes that queue only after the report. A
-// returned ring is never reported, although the broker acks it.
+// A confirmed ring is reported while another queue of the delivery does not confirm. The test resumes that queue only
+// after the report. A returned ring is never reported, although the broker acks it.
 func TestConfirmedRingsAreReportedBeforeTheDeliveryEnds(t *testing.T) {
 	b := open(t, privateBroker(t))
 	s := startUsable(t, b.config())
@@ -191,8 +192,8 @@ func TestStoppedBrokerIsUnusableUntilItContinues(t *testing.T) {
 	}
 }
 
-// The broker closes the channel because of one message that is too large. All unresolved rings of the batch are refused, so that the caller
-// searches for the too large one. Delivered alone, only that ring is refused.
+// The broker closes the channel because of one message that is too large. All unresolved rings of the batch are
+// refused, so that the caller searches for the too large one. Delivered alone, only that ring is refused.
 func TestTooLargeMessageIsRefusedAloneWhenRepeated(t *testing.T) {
 	b := open(t, privateBroker(t))
 	// RabbitMQ 3 reads the environment, and RabbitMQ 4 a term that it has set at its start
@@ -288,8 +289,8 @@ func TestKilledBrokerKeepsConfirmedRings(t *testing.T) {
 	b.remove(queue)
 }
 
-// clockd's user may write to no exchange of this name, and to a second exchange with some routing keys only. No ring to the first is in doubt, and rings
-// with an allowed key arrive.
+// clockd's user may write to no exchange of this name, and to a second exchange with some routing keys only. No ring to
+// the first is in doubt, and rings with an allowed key arrive.
 func TestExchangeWithoutPermissionLeavesNoRingInDoubt(t *testing.T) {
 	b := open(t, privateBroker(t))
 	s := startUsable(t, b.config())

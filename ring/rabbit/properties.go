@@ -17,8 +17,8 @@ var (
 	errDeepTable     = fmt.Errorf("a header has tables in each other, more than %d deep", maxTableDepth)
 )
 
-// encodeProperties returns the flags and the values of the properties of a message, without its user_id: the broker accepts only clockd's own
-// user.
+// encodeProperties returns the flags and the values of the properties of a message, without its user_id: the broker
+// accepts only clockd's own user.
 func encodeProperties(d *amqp.Delivery) ([]byte, error) {
 	var flags uint16
 	b := []byte{0, 0}
@@ -96,7 +96,8 @@ func divideProperties(encoded []byte) (p properties, err error) {
 	return p, nil
 }
 
-// appendTable appends a table with its size. Its fields are in the order of their names, so that equal tables have equal bytes.
+// appendTable appends a table with its size. Its fields are in the order of their names, so that equal tables have
+// equal bytes.
 func appendTable(b []byte, table amqp.Table, depth int) ([]byte, error) {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)

@@ -193,7 +193,8 @@ func (p *proxy) forward(destination, source net.Conn, toBroker bool) {
 	}
 }
 
-// pass waits while the proxy is stalled. It reports false if the budget ends within these n bytes, and then sets n to the remaining budget.
+// pass waits while the proxy is stalled. It reports false if the budget ends within these n bytes, and then sets n to
+// the remaining budget.
 func (p *proxy) pass(n *int, toBroker bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -133,7 +133,8 @@ func (s *scriptedBroker) read() frame {
 	return f
 }
 
-// until skips frames until a frame with the method. It returns that frame, or a zero frame at the end of the connection.
+// until skips frames until a frame with the method. It returns that frame, or a zero frame at the end of the
+// connection.
 func (s *scriptedBroker) until(method uint32) frame {
 	for {
 		if f := s.read(); f.kind == 0 || f.method() == method {

@@ -14,17 +14,19 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// Deps holds the dependencies of a Session. With a nil Log nothing is logged, with a nil Registerer metrics are not registered.
+// Deps holds the dependencies of a Session. With a nil Log nothing is logged, with a nil Registerer metrics are not
+// registered.
 type Deps struct {
-	// Destination returns where the rings of an application go, nil for the exchange of the session with the application as routing key. It must
-	// not block. Nil: all go there.
+	// Destination returns where the rings of an application go, nil for the exchange of the session with the
+	// application as routing key. It must not block. Nil: all go there.
 	Destination func(application string) *settings.AMQP
 
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its methods.
+// Session is the broker as a ring.Target. Run keeps it usable, and Lane returns lanes to it. Any goroutine may call its
+// methods.
 type Session struct {
 	cfg          Config
 	destinations func(application string) *settings.AMQP // see Deps
@@ -44,8 +46,8 @@ type Session struct {
 
 var _ ring.Target = (*Session)(nil)
 
-// New returns a session. The session is not usable until Run has connected. New does no I/O. The error lists every rule that cfg breaks, or
-// says that the metrics are registered already.
+// New returns a session. The session is not usable until Run has connected. New does no I/O. The error lists every rule
+// that cfg breaks, or says that the metrics are registered already.
 func New(cfg Config, deps Deps) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -77,11 +79,12 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	}, nil
 }
 
-// Usable returns nil if rings can be handed over now: the control connection is up, the exchange exists, the last probe was confirmed, and
-// no connection is blocked. Otherwise the error is the reason. It contains no secret.
+// Usable returns nil if rings can be handed over now: the control connection is up, the exchange exists, the last probe
+// was confirmed, and no connection is blocked. Otherwise the error is the reason. It contains no secret.
 func (s *Session) Usable() error { return s.health.usableErr() }
 
-// Accepts returns nil if the application's rings go to an exchange that is allowed. Only a ring shows whether a queue is bound.
+// Accepts returns nil if the application's rings go to an exchange that is allowed. Only a ring shows whether a queue
+// is bound.
 func (s *Session) Accepts(application string) error {
 	exchange, _ := s.destinations(application).Destination(application, s.cfg.Exchange)
 	if !s.allows(exchange) {
@@ -93,17 +96,19 @@ func (s *Session) Accepts(application string) error {
 // DestinationsChanged must be called when the results of Deps.Destination have changed.
 func (s *Session) DestinationsChanged() { clock.Signal(s.health.changed) }
 
-// Changed returns a channel of capacity 1. It is signalled whenever Usable changes between nil and an error, and when destinations have changed.
+// Changed returns a channel of capacity 1. It is signalled whenever Usable changes between nil and an error, and when
+// destinations have changed.
 func (s *Session) Changed() <-chan struct{} { return s.health.changed }
 
-// Warnings returns problems that a person should look at although rings can be handed over. It returns nil without a problem.
+// Warnings returns problems that a person should look at although rings can be handed over. It returns nil without a
+// problem.
 func (s *Session) Warnings() []string { return s.health.warned() }
 
 // Lane returns a new lane. The lane is not open yet.
 func (s *Session) Lane(maxLate int) ring.Lane { return newLane(s, maxLate) }
 
-// Run connects and reconnects the control connection until ctx ends. Then it closes the connection and returns nil. The callers of Lane close
-// their lanes.
+// Run connects and reconnects the control connection until ctx ends. Then it closes the connection and returns nil. The
+// callers of Lane close their lanes.
 func (s *Session) Run(ctx context.Context) error {
 	defer s.health.connectionDown("the session has ended")
 	s.keepConnected(ctx, roleControl, func(ctx context.Context) (bool, error) {
@@ -120,15 +125,16 @@ func (s *Session) Run(ctx context.Context) error {
 // requestProbe asks for a probe. A lane calls it after an error that the broker, the lane or a queue may have caused.
 func (s *Session) requestProbe() { clock.Signal(s.probeNow) }
 
-// doubtUntilProbed makes the target unusable until a probe passes. A lane calls it when the broker has blocked its connection.
+// doubtUntilProbed makes the target unusable until a probe passes. A lane calls it when the broker has blocked its
+// connection.
 func (s *Session) doubtUntilProbed(why string) {
 	s.health.raiseDoubt(why)
 	clock.Signal(s.probeNow)
 }
 
-// requestReconnect makes the target unusable until a new control connection is open and a probe has passed on it. A lane calls it when the
-// exchange is missing, or when the user may not write to it. A new connection is needed because the broker remembers permissions as long
-// as a channel lives.
+// requestReconnect makes the target unusable until a new control connection is open and a probe has passed on it. A
+// lane calls it when the exchange is missing, or when the user may not write to it. A new connection is needed because
+// the broker remembers permissions as long as a channel lives.
 func (s *Session) requestReconnect(why string) {
 	clock.Signal(s.reconnectNow) // before raiseDoubt: a probe that began between the two would clear the doubt
 	s.health.raiseDoubt(why)

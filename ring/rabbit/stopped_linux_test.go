@@ -30,11 +30,12 @@ const (
 // maxLate is the most bytes that a connection may write late, as the documentation of package ring promises.
 const maxLate = 64 << 10
 
-// childLimit is the write limit of the child, from its first byte on. It is longer than a busy machine takes to stop the child.
+// childLimit is the write limit of the child, from its first byte on. It is longer than a busy machine takes to stop
+// the child.
 const childLimit = 2 * time.Second
 
-// A process is stopped in a write, and continues after the limit, when there is space. It writes at most one piece more, and only if it was stopped
-// between its look at the clock and the system call.
+// A process is stopped in a write, and continues after the limit, when there is space. It writes at most one piece
+// more, and only if it was stopped between its look at the clock and the system call.
 func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
 	t.Parallel()
 	if addr := os.Getenv("TEST_WRITE_TO"); addr != "" {
@@ -129,7 +130,8 @@ func (c *child) signal(s os.Signal) {
 	}
 }
 
-// awaitStopped waits until every thread of the child is stopped. A thread may run on for a while after the signal was sent.
+// awaitStopped waits until every thread of the child is stopped. A thread may run on for a while after the signal was
+// sent.
 func (c *child) awaitStopped() {
 	c.t.Helper()
 	eventually(c.t, hangGuard, "every thread is stopped", func() bool {
@@ -151,7 +153,8 @@ func (c *child) awaitStopped() {
 	})
 }
 
-// quiet is the time without a byte after which a stopped child's connection is empty. The kernel needs no thread of the child to send its buffer.
+// quiet is the time without a byte after which a stopped child's connection is empty. The kernel needs no thread of the
+// child to send its buffer.
 const quiet = 300 * time.Millisecond
 
 // drainPast reads until the time has passed and the connection is empty. It returns the number of bytes.
@@ -210,8 +213,8 @@ func fillBuffers(t *testing.T, conn net.Conn) {
 	}
 }
 
-// stopThisProcess stops all threads of this process. The calling thread runs no further instruction before SIGCONT: the signal is for this
-// thread, so the kernel handles it at the end of the system call.
+// stopThisProcess stops all threads of this process. The calling thread runs no further instruction before SIGCONT: the
+// signal is for this thread, so the kernel handles it at the end of the system call.
 func stopThisProcess(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

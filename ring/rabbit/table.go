@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// The library ends the connection when it reads a table of headers that it refuses: more than 32 tables or arrays in each other, more than
-// 8,192 elements in one table, an unknown type, or a cut value. RabbitMQ takes such a message, and delivers it again for ever. So clockd looks
-// at each table before the library does. These bounds are below the library's, because dead letters and returned messages have more headers.
+// The library ends the connection when it reads a table of headers that it refuses: more than 32 tables or arrays in
+// each other, more than 8,192 elements in one table, an unknown type, or a cut value. RabbitMQ takes such a message,
+// and delivers it again for ever. So clockd looks at each table before the library does. These bounds are below the
+// library's, because dead letters and returned messages have more headers.
 const (
 	maxTableDepth    = 30    // tables and arrays in each other
 	maxTableElements = 8_000 // elements of one table or array
@@ -49,8 +50,8 @@ func areReadable(b []byte, named bool, depth int) bool {
 // headerUnreadable marks a message whose headers the library does not read. Its value has their first bytes.
 const headerUnreadable = "x-clockd-unreadable"
 
-// withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or a copy whose only header is
-// headerUnreadable. changed reports which.
+// withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or a copy whose
+// only header is headerUnreadable. changed reports which.
 func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
 	p, err := propertiesOf(frame)
 	if err != nil || isReadable(p.fields) {
@@ -68,7 +69,8 @@ func withHeadersAsBytes(frame []byte) []byte {
 	})
 }
 
-// withoutCounts returns a copy of a whole content header frame without the headers in which the broker counts deliveries.
+// withoutCounts returns a copy of a whole content header frame without the headers in which the broker counts
+// deliveries.
 func withoutCounts(frame []byte) []byte {
 	return withFields(frame, func(b, fields []byte) []byte {
 		for len(fields) > 0 {
@@ -86,8 +88,8 @@ func withoutCounts(frame []byte) []byte {
 	})
 }
 
-// withFields returns a copy of a whole content header frame with other fields in its table of headers. appendFields appends them to b. A frame whose
-// properties are cut, or that has no headers, is returned unchanged.
+// withFields returns a copy of a whole content header frame with other fields in its table of headers. appendFields
+// appends them to b. A frame whose properties are cut, or that has no headers, is returned unchanged.
 func withFields(frame []byte, appendFields func(b, fields []byte) []byte) []byte {
 	p, err := propertiesOf(frame)
 	if err != nil || p.flags&flagHeaders == 0 {

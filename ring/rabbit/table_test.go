@@ -29,7 +29,8 @@ func numbered(n int) amqp.Table {
 	return t
 }
 
-// unreadable returns headers that RabbitMQ takes, and that the library does not read: too deep, too wide, and too many with one more.
+// unreadable returns headers that RabbitMQ takes, and that the library does not read: too deep, too wide, and too many
+// with one more.
 func unreadable() []amqp.Table {
 	return []amqp.Table{{"deep": nested(61)}, {"wide": slices.Repeat([]any{true}, 9000)}, numbered(8191)}
 }
@@ -87,7 +88,8 @@ func everyField() (b []byte) {
 	return b
 }
 
-// headerFrame returns a content header frame with these fields of its headers, and with the other properties on both sides of them.
+// headerFrame returns a content header frame with these fields of its headers, and with the other properties on both
+// sides of them.
 func headerFrame(channel uint16, fields []byte) []byte {
 	p := append([]byte{0, classBasic, 0, 0}, make([]byte, 8)...)
 	p = binary.BigEndian.AppendUint16(p, flagContentType|flagHeaders|flagMessageID)
@@ -95,7 +97,8 @@ func headerFrame(channel uint16, fields []byte) []byte {
 	return encode(frame{frameHeader, channel, appendShort(p, "id")})
 }
 
-// Whatever the headers of a message are: the library reads the message that the connection passes on, and its other properties are the message's own.
+// Whatever the headers of a message are: the library reads the message that the connection passes on, and its other
+// properties are the message's own.
 func FuzzLibraryReadsTheHeaders(f *testing.F) {
 	for _, fields := range [][]byte{
 		nil, everyField(), rawNested("d", 31), rawNested("d", 61), rawArray("w", 9000), append(appendShort(nil, "u"), '?'), {5, 'a'},

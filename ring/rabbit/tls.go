@@ -12,8 +12,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// secure returns conn, with TLS over it if uri demands TLS. The library could add TLS itself, but then the mux could not be between library
-// and TLS.
+// secure returns conn, with TLS over it if uri demands TLS. The library could add TLS itself, but then the mux could
+// not be between library and TLS.
 func secure(ctx context.Context, conn net.Conn, uri amqp.URI) (net.Conn, error) {
 	if uri.Scheme != "amqps" {
 		return conn, nil
@@ -35,7 +35,8 @@ func unsecured(url string) string {
 	return "amqp:" + rest
 }
 
-// tlsConfig returns the TLS configuration from the query of the URL. Without a certificate authority there, it trusts the system's.
+// tlsConfig returns the TLS configuration from the query of the URL. Without a certificate authority there, it trusts
+// the system's.
 func tlsConfig(uri amqp.URI) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: uri.ServerName, MinVersion: tls.VersionTLS12}
 	if cfg.ServerName == "" {

@@ -8,8 +8,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// declare declares the exchange and the queues of DeclareQueues. A queue that cannot be declared causes a warning, not an error: an
-// application may have declared it with other arguments.
+// declare declares the exchange and the queues of DeclareQueues. A queue that cannot be declared causes a warning, not
+// an error: an application may have declared it with other arguments.
 func (s *Session) declare(l *link) (warnings []string, err error) {
 	if err := s.declareExchange(l, s.cfg.Exchange); err != nil {
 		return nil, err
@@ -68,9 +68,10 @@ func (s *Session) declareQueue(l *link, application string) error {
 	return nil
 }
 
-// declareAnswers declares the queue of answers. It accepts an existing queue with other arguments, and returns a warning. unlimited reports
-// whether the broker accepted clockd's arguments: such a queue has no delivery limit, unless a policy sets one. AMQP does not show the
-// arguments of any other queue, so it may have a limit, on every version of the broker.
+// declareAnswers declares the queue of answers. It accepts an existing queue with other arguments, and returns a
+// warning. unlimited reports whether the broker accepted clockd's arguments: such a queue has no delivery limit, unless
+// a policy sets one. AMQP does not show the arguments of any other queue, so it may have a limit, on every version of
+// the broker.
 func (s *Session) declareAnswers(l *link, queue string) (unlimited bool, warnings []string, err error) {
 	args := amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum}
 	if major(l.conn.Properties) >= 4 {
@@ -114,7 +115,8 @@ func major(properties amqp.Table) int {
 	return n
 }
 
-// onChannel calls do with a new channel, because the broker closes a channel with each refusal. It takes at most the time of one step.
+// onChannel calls do with a new channel, because the broker closes a channel with each refusal. It takes at most the
+// time of one step.
 func onChannel(l *link, do func(*amqp.Channel) error) error {
 	return l.bounded(func() error {
 		ch, err := l.conn.Channel()

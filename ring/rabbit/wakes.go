@@ -24,8 +24,8 @@ const (
 	maxWakeBody = 64 << 10 // bytes; a larger message is not from clockd and arrives without its body
 )
 
-// Wakes carries wake-ups between nodes. A node that commits an alarm due soon sends a wake-up to the owner of its shard. Wake-ups may be lost
-// at any time: the owner's sweep finds their alarms. Any goroutine may call its methods.
+// Wakes carries wake-ups between nodes. A node that commits an alarm due soon sends a wake-up to the owner of its
+// shard. Wake-ups may be lost at any time: the owner's sweep finds their alarms. Any goroutine may call its methods.
 type Wakes struct {
 	s      *Session
 	heard  func(body []byte)
@@ -43,9 +43,10 @@ type wakeUp struct {
 	body  []byte
 }
 
-// Wakes returns wake-ups through the session's broker. They work while their own Run runs; the session's Run need not run. heard gets the
-// body of each wake-up that arrives. missed is called when wake-ups may have been lost and all later ones will arrive: a moment after
-// Follow has added shards, and after each reconnect. Goroutines of Run call both functions; they must not block.
+// Wakes returns wake-ups through the session's broker. They work while their own Run runs; the session's Run need not
+// run. heard gets the body of each wake-up that arrives. missed is called when wake-ups may have been lost and all
+// later ones will arrive: a moment after Follow has added shards, and after each reconnect. Goroutines of Run call both
+// functions; they must not block.
 func (s *Session) Wakes(heard func(body []byte), missed func()) *Wakes {
 	return &Wakes{
 		s: s, heard: heard, missed: missed,
@@ -54,8 +55,9 @@ func (s *Session) Wakes(heard func(body []byte), missed func()) *Wakes {
 	}
 }
 
-// Send queues a wake-up for all nodes that follow the shard, this node included. It never blocks: if the queue is full because the broker
-// is unreachable or slow, Send drops and counts the oldest wake-ups. The caller must not modify body afterwards.
+// Send queues a wake-up for all nodes that follow the shard, this node included. It never blocks: if the queue is full
+// because the broker is unreachable or slow, Send drops and counts the oldest wake-ups. The caller must not modify body
+// afterwards.
 func (w *Wakes) Send(shard int, body []byte) {
 	for {
 		select {

@@ -277,7 +277,8 @@ func TestWakeExchangeOfAnotherTypeCausesAWarning(t *testing.T) {
 	}
 }
 
-// A message whose headers the library would not read ends no connection of wake-ups: the next wake-up arrives over the same one.
+// A message whose headers the library would not read ends no connection of wake-ups: the next wake-up arrives over the
+// same one.
 func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
 	t.Parallel()
 	b := shared(t)

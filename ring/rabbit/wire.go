@@ -15,12 +15,12 @@ var errTooLate = errors.New("the write limit had passed")
 // errKilled is the error of every write after kill.
 var errKilled = errors.New("the connection was given up")
 
-// wire is the net.Conn under a connection. It bounds the time of every write and gathers the writes of a delivery. It refuses writes after
-// the write limit, and counts the bytes that the operating system took.
+// wire is the net.Conn under a connection. It bounds the time of every write and gathers the writes of a delivery. It
+// refuses writes after the write limit, and counts the bytes that the operating system took.
 //
-// The library writes from several goroutines (publisher, heartbeat, reader), one at a time under its own lock. beginDelivery and
-// endDelivery do not take that lock. So mu is a write lock that spans the system call, as in net and crypto/tls. Only kill, Close and the
-// deadlines work without it.
+// The library writes from several goroutines (publisher, heartbeat, reader), one at a time under its own lock.
+// beginDelivery and endDelivery do not take that lock. So mu is a write lock that spans the system call, as in net and
+// crypto/tls. Only kill, Close and the deadlines work without it.
 type wire struct {
 	net.Conn
 	timeout time.Duration // for writes outside a delivery
@@ -76,8 +76,8 @@ func (w *wire) beginDelivery(limits ring.Limits) {
 	w.gather, w.limits, w.writes = true, limits, 0
 }
 
-// endDelivery sends the gathered bytes and ends the delivery. It returns the number of the delivery's writes. The error is the first error
-// of any write of the connection; the connection is closed then.
+// endDelivery sends the gathered bytes and ends the delivery. It returns the number of the delivery's writes. The error
+// is the first error of any write of the connection; the connection is closed then.
 func (w *wire) endDelivery() (writes int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,8 @@ func (w *wire) mark() int64 {
 	return w.accepted
 }
 
-// sent returns the position in the stream up to which the operating system took bytes. It stays the same once the wire is broken.
+// sent returns the position in the stream up to which the operating system took bytes. It stays the same once the wire
+// is broken.
 func (w *wire) sent() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +108,9 @@ func (w *wire) failure() error {
 	return w.broken
 }
 
-// kill resets the socket, so that a blocked write or read ends at once. The reset drops the bytes in the operating system's buffer: no
-// byte of an abandoned ring may reach the broker later. Any goroutine may call kill, any number of times.
+// kill resets the socket, so that a blocked write or read ends at once. The reset drops the bytes in the operating
+// system's buffer: no byte of an abandoned ring may reach the broker later. Any goroutine may call kill, any number of
+// times.
 func (w *wire) kill() {
 	w.reset()
 	w.mu.Lock() // the reset has ended any write that held the lock

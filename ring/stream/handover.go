@@ -12,13 +12,14 @@ import (
 const (
 	// maxDelivery bounds the rings that one subscriber gets at once, so that several subscribers share a large batch.
 	maxDelivery = 64
-	// patience is the time for which a shared batch waits for an application's subscribers. After it the outlet is slow, and shared batches do
-	// not wait for it at all, until a report comes within patience again.
+	// patience is the time for which a shared batch waits for an application's subscribers. After it the outlet is
+	// slow, and shared batches do not wait for it at all, until a report comes within patience again.
 	patience = 100 * time.Millisecond
-	// maxPatience is the longest time for which a round of the quarantine waits for them. It ends earlier after patience without a report.
+	// maxPatience is the longest time for which a round of the quarantine waits for them. It ends earlier after
+	// patience without a report.
 	maxPatience = 250 * time.Millisecond
-	// maxDeliveryBytes bounds the payloads that one subscriber gets at once; a larger payload goes alone. They are kept in memory until the
-	// subscriber has reported.
+	// maxDeliveryBytes bounds the payloads that one subscriber gets at once; a larger payload goes alone. They are kept
+	// in memory until the subscriber has reported.
 	maxDeliveryBytes = 256 << 10
 	// memoryPause is the time between two looks for memory (ring.Handed), while subscribers that do not read hold it.
 	memoryPause = 5 * time.Millisecond
@@ -73,8 +74,8 @@ func (h *handover) nextPart(ringIndexes []int) int {
 	return len(ringIndexes)
 }
 
-// handTo waits until there is memory for the rings and a subscriber takes them. The result is then Awaited, else the outcome of these and all
-// further rings.
+// handTo waits until there is memory for the rings and a subscriber takes them. The result is then Awaited, else the
+// outcome of these and all further rings.
 func (h *handover) handTo(ctx context.Context, ringIndexes []int) (kind clock.OutcomeKind, reason string) {
 	const untaken = "no subscriber took the ring in time"
 	bytes := ring.HandedSize(h.rings, ringIndexes)
@@ -141,8 +142,8 @@ func (h *handover) forSubscriber(ringIndexes []int, bytes int) clock.Delivery {
 	}}
 }
 
-// await waits until all taken deliveries are reported, at most until the reply limit. If late rings may be awaited, it waits no longer than the
-// outlet's patience.
+// await waits until all taken deliveries are reported, at most until the reply limit. If late rings may be awaited, it
+// waits no longer than the outlet's patience.
 func (h *handover) await(ctx context.Context) {
 	for h.unreported > 0 {
 		until := h.limits.ReplyBy

@@ -22,9 +22,9 @@ func (lane) Broken() <-chan struct{} { return nil }
 // Close does nothing, because a lane holds no resources.
 func (lane) Close() error { return nil }
 
-// Deliver splits the rings by application and hands each part to the application's free subscribers. It serves all applications
-// concurrently. A subscriber that is slow or does not read delays only its own application: its rings are Awaited (limits.Await) or, in a
-// shared batch, Untaken.
+// Deliver splits the rings by application and hands each part to the application's free subscribers. It serves all
+// applications concurrently. A subscriber that is slow or does not read delays only its own application: its rings are
+// Awaited (limits.Await) or, in a shared batch, Untaken.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	d := newLateDelivery(len(rings))
 	var applications sync.WaitGroup

@@ -8,8 +8,9 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// lateDelivery is the rings of one call of Deliver. After the call it keeps the rings that subscribers have taken and not reported yet. These
-// rings are Awaited. A subscriber reports at the latest when its write deadline ends its connection.
+// lateDelivery is the rings of one call of Deliver. After the call it keeps the rings that subscribers have taken and
+// not reported yet. These rings are Awaited. A subscriber reports at the latest when its write deadline ends its
+// connection.
 type lateDelivery struct {
 	parts    []*handover
 	outcomes []clock.Outcome

@@ -24,8 +24,8 @@ type Target struct {
 	outlets map[string]*outlet // outlets by application; each has at least one subscriber
 }
 
-// outlet hands the rings of one application to its subscribers. All of them receive from one channel, so a free subscriber takes
-// the next delivery.
+// outlet hands the rings of one application to its subscribers. All of them receive from one channel, so a free
+// subscriber takes the next delivery.
 type outlet struct {
 	deliveries  chan clock.Delivery
 	subscribers int           // guarded by Target.mu
@@ -52,7 +52,8 @@ func (o *outlet) noteSlow() {
 	o.slow = true
 }
 
-// patientUntil returns the time until which a batch that began at the given time waits for the next report. shared is ring.Limits.Shared.
+// patientUntil returns the time until which a batch that began at the given time waits for the next report. shared is
+// ring.Limits.Shared.
 func (o *outlet) patientUntil(began time.Time, shared bool) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,7 +81,8 @@ func New() *Target {
 	return &Target{changed: make(chan struct{}, 1), applicationsChanged: make(chan struct{}, 1), outlets: map[string]*outlet{}}
 }
 
-// Usable returns nil, because a stream needs no connection of its own. Accepts tells whether an application has a subscriber.
+// Usable returns nil, because a stream needs no connection of its own. Accepts tells whether an application has a
+// subscriber.
 func (t *Target) Usable() error { return nil }
 
 // errNoSubscriber is the reason why the target does not accept an application.
@@ -107,7 +109,8 @@ func (t *Target) Applications() []string {
 // ApplicationsChanged returns a channel of capacity 1 that is signalled when the result of Applications changes.
 func (t *Target) ApplicationsChanged() <-chan struct{} { return t.applicationsChanged }
 
-// SignalApplications signals ApplicationsChanged. A target whose applications are announced together with these calls it.
+// SignalApplications signals ApplicationsChanged. A target whose applications are announced together with these calls
+// it.
 func (t *Target) SignalApplications() { clock.Signal(t.applicationsChanged) }
 
 // Lane returns a lane. Lanes share only the subscribers, and each of these has at most one delivery with late replies.

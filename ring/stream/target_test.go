@@ -352,8 +352,9 @@ func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	}
 }
 
-// TestSlowSubscriberIsNotWaitedFor delivers to a subscriber that reports after a second and to another one that reports at once. The first delivery
-// ends after patience, the next ones at once, until the slow subscriber has reported quickly.
+// TestSlowSubscriberIsNotWaitedFor delivers to a subscriber that reports after a second and to another one that reports
+// at once. The first delivery ends after patience, the next ones at once, until the slow subscriber has reported
+// quickly.
 func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
@@ -409,8 +410,8 @@ func TestSlowSubscriberIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A shared batch waits for patience, however steadily a subscriber reports. A round of the quarantine waits for patience after each report, up to
-// maxPatience.
+// A shared batch waits for patience, however steadily a subscriber reports. A round of the quarantine waits for
+// patience after each report, up to maxPatience.
 func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
 	for _, c := range []struct {
 		shared bool
@@ -442,7 +443,8 @@ func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Rings that no subscriber has taken within patience are untaken. A shared batch does not wait for a slow outlet at all.
+// Rings that no subscriber has taken within patience are untaken. A shared batch does not wait for a slow outlet at
+// all.
 func TestUntakenRingsAreGivenUpSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()
@@ -466,7 +468,8 @@ func TestUntakenRingsAreGivenUpSoon(t *testing.T) {
 	})
 }
 
-// A report says how many rings were written and begun. Written rings are confirmed, begun ones are in doubt, and the others are unsent.
+// A report says how many rings were written and begun. Written rings are confirmed, begun ones are in doubt, and the
+// others are unsent.
 func TestReportDecidesEachRing(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for _, c := range []struct {
@@ -544,8 +547,8 @@ func TestEndOfAwaitedRingsEndsTheirWrites(t *testing.T) {
 	})
 }
 
-// The outcomes of awaited rings follow the subscriber's reports, until the wait is ended. The end takes the reports that have come. After it rings
-// without a report are in doubt, also if they were not begun.
+// The outcomes of awaited rings follow the subscriber's reports, until the wait is ended. The end takes the reports
+// that have come. After it rings without a report are in doubt, also if they were not begun.
 func TestAwaitedRingsFollowTheReport(t *testing.T) {
 	for _, c := range []struct {
 		written, begun int
@@ -600,7 +603,8 @@ func TestNoRingIsAwaitedAfterTheEndOfContext(t *testing.T) {
 	})
 }
 
-// Subscribers that do not report hold at most a quarter of ring.HandedBytes for one application. Another application's subscriber gets its rings.
+// Subscribers that do not report hold at most a quarter of ring.HandedBytes for one application. Another application's
+// subscriber gets its rings.
 func TestUnreadStreamsHoldBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := New()

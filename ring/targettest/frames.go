@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// ServeFrames serves a connection of HTTP/2 until its end, as a server that misbehaves: handle gets each frame but SETTINGS, which are
-// acknowledged.
+// ServeFrames serves a connection of HTTP/2 until its end, as a server that misbehaves: handle gets each frame but
+// SETTINGS, which are acknowledged.
 func ServeFrames(conn net.Conn, handle func(*http2.Framer, http2.Frame)) {
 	if _, err := io.CopyN(io.Discard, conn, int64(len(http2.ClientPreface))); err != nil {
 		return

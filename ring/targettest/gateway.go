@@ -39,7 +39,8 @@ func (g *Gateway) URL(host int) string { return fmt.Sprintf("http://127.0.0.%d:%
 // StartHanging makes Hang wait from now on.
 func (g *Gateway) StartHanging() { g.hanging.Store(true) }
 
-// Hang is called with each request to a receiver that may hang. Once receivers hang, Hang returns when the client has left.
+// Hang is called with each request to a receiver that may hang. Once receivers hang, Hang returns when the client has
+// left.
 func (g *Gateway) Hang(r *http.Request) {
 	if g.hanging.Load() {
 		<-r.Context().Done()

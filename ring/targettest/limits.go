@@ -17,7 +17,8 @@ func testSuspended(s *suite) {
 	s.wantNothingWritten(limits)
 }
 
-// wantNothingWritten demands that no ring of a delivery under these limits arrives, although its receiver is ready, and that the lane goes on.
+// wantNothingWritten demands that no ring of a delivery under these limits arrives, although its receiver is ready, and
+// that the lane goes on.
 func (s *suite) wantNothingWritten(limits ring.Limits) {
 	s.Helper()
 	s.bench.Receive("a", Well)

@@ -25,14 +25,15 @@ type OthersBench struct {
 	*Others
 
 	Gateway *Gateway
-	// Point gives an application a receiver on a host of the gateway. The receiver may hang, and then has a timeout of a minute.
+	// Point gives an application a receiver on a host of the gateway. The receiver may hang, and then has a timeout of
+	// a minute.
 	Point func(application string, host int, mayHang bool, concurrency int)
 	// Rings returns n rings of an application.
 	Rings func(application string, n int) []clock.Ring
 }
 
-// RunOthers tests that receivers that were prompt, and all hang at once, keep no slot from the others: neither on hosts of their own nor on the host
-// that all share.
+// RunOthers tests that receivers that were prompt, and all hang at once, keep no slot from the others: neither on hosts
+// of their own nor on the host that all share.
 func RunOthers(t *testing.T, open func(t *testing.T) *OthersBench) {
 	t.Helper()
 	own, shared := func(i int) int { return i }, func(int) int { return 0 }
@@ -79,7 +80,8 @@ func (o *Others) deliver(rings []clock.Ring) (outcomes []clock.Outcome, late rin
 	return o.Target.Lane(1).Deliver(o.T.Context(), rings, limits), late
 }
 
-// Begin delivers rings to receivers that hang, in the background. The result waits for the end of the delivery, and returns the rings that are awaited.
+// Begin delivers rings to receivers that hang, in the background. The result waits for the end of the delivery, and
+// returns the rings that are awaited.
 func (o *Others) Begin(hanging ...clock.Ring) func() ring.LateRings {
 	ended := make(chan ring.LateRings)
 	go func() {

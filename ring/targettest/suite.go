@@ -94,7 +94,8 @@ func short() ring.Limits {
 	return ring.Limits{WriteBy: time.Now().Add(replyTime * 2 / 3), ReplyBy: time.Now().Add(replyTime)}
 }
 
-// deliver delivers rings under ample limits. It demands that Limits.OnConfirmed gets only confirmed rings, each at most once.
+// deliver delivers rings under ample limits. It demands that Limits.OnConfirmed gets only confirmed rings, each at most
+// once.
 func (s *suite) deliver(l ring.Lane, all []clock.Ring) []clock.Outcome {
 	s.Helper()
 	early, limits := map[int]bool{}, ample()
@@ -230,7 +231,8 @@ func testReceiverComes(s *suite) {
 	s.want(all, s.lane().Deliver(s.Context(), all, ample()), "a", clock.Confirmed)
 }
 
-// deliverLate delivers rings of a, whose receiver is late, and of b. It returns the rings, and those whose replies are late.
+// deliverLate delivers rings of a, whose receiver is late, and of b. It returns the rings, and those whose replies are
+// late.
 func (s *suite) deliverLate(l ring.Lane) (all []clock.Ring, late ring.LateRings) {
 	s.Helper()
 	s.bench.Receive("b", Well)
@@ -318,7 +320,8 @@ func testEndOfWait(s *suite) {
 	}
 }
 
-// deliverTaken delivers the rings, and delivers those again that were not taken: a target may learn late that a connection is of no use.
+// deliverTaken delivers the rings, and delivers those again that were not taken: a target may learn late that a
+// connection is of no use.
 func (s *suite) deliverTaken(l ring.Lane, rings []clock.Ring) []clock.Outcome {
 	s.Helper()
 	outcomes := l.Deliver(s.Context(), rings, ample())
@@ -370,7 +373,8 @@ func testCancelled(s *suite) {
 	}
 }
 
-// receivedBefore delivers a further ring, and returns the ids of the rings that its application has received until it came.
+// receivedBefore delivers a further ring, and returns the ids of the rings that its application has received until it
+// came.
 func (s *suite) receivedBefore(l ring.Lane, last clock.Ring) (ids map[string]bool) {
 	s.Helper()
 	s.open(l)

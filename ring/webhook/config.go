@@ -15,8 +15,9 @@ import (
 type Config struct {
 	httpcall.Config
 
-	// EnvironmentProxy sends requests through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. The proxy then resolves the hosts and
-	// decides which addresses are allowed. The guard checks only connections without the proxy (NO_PROXY). Default false.
+	// EnvironmentProxy sends requests through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name. The proxy then
+	// resolves the hosts and decides which addresses are allowed. The guard checks only connections without the proxy
+	// (NO_PROXY). Default false.
 	EnvironmentProxy bool
 }
 
@@ -28,12 +29,12 @@ func (c Config) Validate() error { return c.Config.Validate("webhook") }
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Endpoints returns the endpoint of an application, and false if the application has none. It must not block. Any goroutine may call it. A
-	// changed endpoint is another pointer; the caller then calls Target.EndpointsChanged.
+	// Endpoints returns the endpoint of an application, and false if the application has none. It must not block. Any
+	// goroutine may call it. A changed endpoint is another pointer; the caller then calls Target.EndpointsChanged.
 	Endpoints  func(application string) (*settings.Webhook, bool)
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: the system's authorities
-	// Dial connects to the address of a receiver or a proxy, instead of a httpcall.Guard. Nil: a guard with Config.Allow for receivers, and any
-	// address for the proxy.
+	// Dial connects to the address of a receiver or a proxy, instead of a httpcall.Guard. Nil: a guard with
+	// Config.Allow for receivers, and any address for the proxy.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// The guard sees the address of the connection, also of names and of other forms of an address, and no byte reaches a refused server.
+// The guard sees the address of the connection, also of names and of other forms of an address, and no byte reaches a
+// refused server.
 func TestNoConnectionGoesToThisHost(t *testing.T) {
 	t.Parallel()
 	hits := make(chan struct{}, 100)

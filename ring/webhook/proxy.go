@@ -33,7 +33,8 @@ func withProxy(ctx context.Context, client *http.Transport, r *http.Request) (co
 	return context.WithValue(ctx, proxyKey{}, true), nil
 }
 
-// dialProxyOr returns a dial that connects to proxies without a check, because the operator has named them. dial connects to receivers.
+// dialProxyOr returns a dial that connects to proxies without a check, because the operator has named them. dial
+// connects to receivers.
 func dialProxyOr(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if ctx.Value(proxyKey{}) != nil {

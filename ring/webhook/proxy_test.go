@@ -22,7 +22,8 @@ func TestProxyOfTheEnvironmentIsIgnored(t *testing.T) {
 	}
 }
 
-// The guard lets connections to the proxy pass, and refuses the same address as the address of a receiver that the proxy does not serve.
+// The guard lets connections to the proxy pass, and refuses the same address as the address of a receiver that the
+// proxy does not serve.
 func TestProxyNeedsNoAllowance(t *testing.T) {
 	t.Parallel()
 	var proxied, tunnels atomic.Int32

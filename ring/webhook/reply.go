@@ -19,7 +19,8 @@ const (
 	maxHeadBytes = 64 << 10
 )
 
-// outcomeOf returns the outcome of a response. body is the beginning of its body, for the reason. now is the time of the response.
+// outcomeOf returns the outcome of a response. body is the beginning of its body, for the reason. now is the time of
+// the response.
 func outcomeOf(res *http.Response, body []byte, now time.Time) clock.Outcome {
 	switch {
 	case res.StatusCode == http.StatusAccepted:
@@ -52,8 +53,8 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// readBody reads the body of a response for at most bodyTime and up to maxResponse bytes. It returns the beginning. cancel ends the
-// request.
+// readBody reads the body of a response for at most bodyTime and up to maxResponse bytes. It returns the beginning.
+// cancel ends the request.
 func readBody(res *http.Response, cancel func()) []byte {
 	if res.StatusCode == http.StatusSwitchingProtocols { // the body would be the connection
 		_ = res.Body.Close()

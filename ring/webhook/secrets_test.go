@@ -16,7 +16,8 @@ import (
 	"github.com/clockd/clockd/clock/settings"
 )
 
-// No reason repeats a secret of the request, whatever part of the request a receiver quotes in its response, and wherever the quote is cut.
+// No reason repeats a secret of the request, whatever part of the request a receiver quotes in its response, and
+// wherever the quote is cut.
 func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{
@@ -63,7 +64,8 @@ func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 	}
 }
 
-// A receiver that sends the bytes of the request back has no status. The HTTP client's error quotes a part of the request line.
+// A receiver that sends the bytes of the request back has no status. The HTTP client's error quotes a part of the
+// request line.
 func TestEchoOfTheRequestLineIsRedacted(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// signatures returns the value of webhook-signature: one signature for each key, so that a receiver that knows any of the keys can check the request.
+// signatures returns the value of webhook-signature: one signature for each key, so that a receiver that knows any of
+// the keys can check the request.
 func signatures(keys [][]byte, id string, timestamp int64, body []byte) string {
 	var value strings.Builder
 	for i, key := range keys {

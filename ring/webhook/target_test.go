@@ -44,7 +44,8 @@ func (b *bench) deliverShared(all ...clock.Ring) (outcomes []clock.Outcome, late
 	return b.Lane(1).Deliver(b.t.Context(), all, limits), late
 }
 
-// A reply that is slow is awaited, and the ring is not sent again. A shared batch does not wait for it, and the next one not at all.
+// A reply that is slow is awaited, and the ring is not sent again. A shared batch does not wait for it, and the next
+// one not at all.
 func TestSlowReplyIsAwaited(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)
@@ -86,7 +87,8 @@ func TestMissingReplyIsInDoubtAndCounts(t *testing.T) {
 	}
 }
 
-// raw starts a server that reads one request from each connection and then writes what answer returns. answer gets the number of the connection.
+// raw starts a server that reads one request from each connection and then writes what answer returns. answer gets the
+// number of the connection.
 func (b *bench) raw(application string, answer func(n int, conn net.Conn)) {
 	b.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,7 +123,8 @@ func readRequest(conn net.Conn) {
 	_, _ = conn.Read(buffer)
 }
 
-// A connection that ends in the middle leaves the ring in doubt if a byte of it was sent. An answer that breaks off after its head counts.
+// A connection that ends in the middle leaves the ring in doubt if a byte of it was sent. An answer that breaks off
+// after its head counts.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	ok := "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
@@ -154,7 +157,8 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// A connection that the server closes before it has read anything looks like a connection that the server closes in the middle.
+// A connection that the server closes before it has read anything looks like a connection that the server closes in the
+// middle.
 func TestRefusedConnectionsCount(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)
@@ -393,7 +397,8 @@ func TestStoppedProcessWritesNothingLate(t *testing.T) {
 	}
 }
 
-// A receiver that does not read a large request leaves the ring in doubt at the write limit. Later requests of its connection do not fail.
+// A receiver that does not read a large request leaves the ring in doubt at the write limit. Later requests of its
+// connection do not fail.
 func TestUnreadRequestEndsAtTheWriteLimit(t *testing.T) {
 	t.Parallel()
 	large := rings("shop", 1)[0]
@@ -430,8 +435,8 @@ func TestUnreadRequestEndsAtTheWriteLimit(t *testing.T) {
 	})
 }
 
-// A receiver that stops to read the connection of HTTP/2, and reads again after the write limit, does not get the rest of the ring. Later rings go
-// over another connection.
+// A receiver that stops to read the connection of HTTP/2, and reads again after the write limit, does not get the rest
+// of the ring. Later rings go over another connection.
 func TestBlockedWriteEndsAtTheWriteLimit(t *testing.T) {
 	t.Parallel()
 	whole := make(chan struct{}, 10)
@@ -515,7 +520,8 @@ func tcpPair(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-// A host that does not finish the handshake makes the first tries untaken: they had no time. Once its connections have failed, each try counts.
+// A host that does not finish the handshake makes the first tries untaken: they had no time. Once its connections have
+// failed, each try counts.
 func TestSilentHostCountsWhenItsConnectionsFail(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t, func(c *Config, _ *Deps) { c.ConnectTimeout = 4 * time.Second })
@@ -542,7 +548,8 @@ func TestSilentHostCountsWhenItsConnectionsFail(t *testing.T) {
 	t.Error("the tries never count")
 }
 
-// The end of the wait ends the requests, and leaves their rings in doubt, uncounted. Replies that have come until then count.
+// The end of the wait ends the requests, and leaves their rings in doubt, uncounted. Replies that have come until then
+// count.
 func TestEndOfTheWaitEndsTheRequests(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)
@@ -662,7 +669,8 @@ func TestChangedEndpointIsUsed(t *testing.T) {
 	second.take(t)
 }
 
-// A receiver that asks to wait gets no further request. The application is accepted again, with a signal, when the wait is over.
+// A receiver that asks to wait gets no further request. The application is accepted again, with a signal, when the wait
+// is over.
 func TestRetryAfterHoldsTheApplication(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)

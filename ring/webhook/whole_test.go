@@ -20,8 +20,8 @@ import (
 // firstWindow is the window of a new connection of HTTP/2, in bytes (RFC 9113, 6.9.2).
 const firstWindow = 65_535
 
-// narrowServer is a server of HTTP/2 that never widens the window of a connection. It answers requests that arrive whole. When a body has used up the
-// window, the server calls onUsedUp with the stream of the request.
+// narrowServer is a server of HTTP/2 that never widens the window of a connection. It answers requests that arrive
+// whole. When a body has used up the window, the server calls onUsedUp with the stream of the request.
 type narrowServer struct {
 	requests atomic.Int32 // requests that have begun
 	onUsedUp func(conn *tls.Conn, framer *http2.Framer, stream uint32)
@@ -53,8 +53,9 @@ func large(application string) clock.Ring {
 	return r
 }
 
-// A ring that rings at most once does not arrive whole, because the body of another application has used up the window of the connection. Its alarm is
-// rung and in doubt, and there is no further request, although net/http repeats a request that the receiver has reset with some codes.
+// A ring that rings at most once does not arrive whole, because the body of another application has used up the window
+// of the connection. Its alarm is rung and in doubt, and there is no further request, although net/http repeats a
+// request that the receiver has reset with some codes.
 func TestRingThatDoesNotArriveWholeIsInDoubt(t *testing.T) {
 	t.Parallel()
 	reset := func(code http2.ErrCode) func(*tls.Conn, *http2.Framer, uint32) {

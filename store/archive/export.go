@@ -26,8 +26,8 @@ type Position struct {
 	Complete bool  // the file has its last line
 }
 
-// Export writes a part of a file, after the alarms that the file has already. After each page it calls progress with the new position. It
-// returns the last position, also with an error.
+// Export writes a part of a file, after the alarms that the file has already. After each page it calls progress with
+// the new position. It returns the last position, also with an error.
 func Export(ctx context.Context, from Source, to io.Writer, at Position, progress func(Position)) (Position, error) {
 	micros, err := from.Time(ctx)
 	if err != nil {
@@ -86,8 +86,8 @@ func (o *lineWriter) write(l *Line) (err error) {
 	return err
 }
 
-// FindPosition reads a file that Export has begun. It returns the position after the last whole line, and the length of the file up to there.
-// The rest of the file is the beginning of a line.
+// FindPosition reads a file that Export has begun. It returns the position after the last whole line, and the length of
+// the file up to there. The rest of the file is the beginning of a line.
 func FindPosition(file io.Reader) (at Position, length int64, err error) {
 	lines := newLineReader(file)
 	for {

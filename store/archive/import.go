@@ -227,8 +227,8 @@ type lineReader struct {
 
 func newLineReader(r io.Reader) *lineReader { return &lineReader{r: bufio.NewReaderSize(r, 1<<18)} }
 
-// next returns the next line without its line break, valid until the next call. whole is false at the end of the input, and for a line without a
-// line break.
+// next returns the next line without its line break, valid until the next call. whole is false at the end of the input,
+// and for a line without a line break.
 func (l *lineReader) next() (line []byte, whole bool, err error) {
 	l.line = l.line[:0]
 	l.number++

@@ -12,8 +12,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Snapshot is a transaction that only reads. Its reads see the database as of one moment. A distributed database has such a moment on each
-// server.
+// Snapshot is a transaction that only reads. Its reads see the database as of one moment. A distributed database has
+// such a moment on each server.
 type Snapshot interface {
 	// ReadRows passes the rows of at most limit alarms with ids above after, by id, until take returns false.
 	ReadRows(ctx context.Context, after int64, limit int, take func(*Row) bool) error
@@ -47,9 +47,10 @@ const (
 	pageBytes = 4 << 20
 )
 
-// Archive reads the settings of all applications, and then all alarms with ids above after, in the order of their ids and as of one moment.
-// It passes them on page by page, and holds one page in memory. An error of a function ends the call and is returned as it is. The call has
-// no deadline of its own: the snapshot stays open as long as the functions take.
+// Archive reads the settings of all applications, and then all alarms with ids above after, in the order of their ids
+// and as of one moment. It passes them on page by page, and holds one page in memory. An error of a function ends the
+// call and is returned as it is. The call has no deadline of its own: the snapshot stays open as long as the functions
+// take.
 func (s *Store) Archive(
 	ctx context.Context, after int64, settings func([]settings.Version) error, page func([]ArchivedAlarm) error,
 ) error {
@@ -129,8 +130,9 @@ func (s *Store) IsEmpty(ctx context.Context) (isEmpty bool, err error) {
 	return isEmpty, err
 }
 
-// Restore stores the alarms whose keys are new, with all their columns and attempts, and new ids. No two of the alarms have one key. It changes no
-// alarm that exists. The alarms of a placement are stored in one transaction. After an error Restore may be called again with the same alarms.
+// Restore stores the alarms whose keys are new, with all their columns and attempts, and new ids. No two of the alarms
+// have one key. It changes no alarm that exists. The alarms of a placement are stored in one transaction. After an
+// error Restore may be called again with the same alarms.
 func (s *Store) Restore(ctx context.Context, alarms []ArchivedAlarm) ([]Restored, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Params fills the parameters P of a statement for a single row from the columns of R, which is Row, AttemptRow or NewActRow. P is a struct of
-// generated code. The package comment has the rules.
+// Params fills the parameters P of a statement for a single row from the columns of R, which is Row, AttemptRow or
+// NewActRow. P is a struct of generated code. The package comment has the rules.
 type Params[R, P any] struct{ bindings[R, P] }
 
 // NewParams returns the Params of P. It panics if P does not match R.
@@ -27,7 +27,8 @@ func (p *Params[R, P]) Of(read func(row, old *R)) P {
 	return b.params
 }
 
-// Arrays fills the parameters P of a statement for many rows. Each field of P is the array of one column. In arrays -1 stands for NULL.
+// Arrays fills the parameters P of a statement for many rows. Each field of P is the array of one column. In arrays -1
+// stands for NULL.
 type Arrays[R, P any] struct{ bindings[R, P] }
 
 // NewArrays returns the Arrays of P. It panics if P does not match R.
@@ -35,7 +36,8 @@ func NewArrays[R, P any]() *Arrays[R, P] {
 	return &Arrays[R, P]{newBindings[R, P](nil, func(b *binding[R, P], from, to any) step { return arrayStep(&b.rows, from, to) })}
 }
 
-// Of returns the parameters of n rows. read sets the columns of the row at the index, and in old those of the row before the change.
+// Of returns the parameters of n rows. read sets the columns of the row at the index, and in old those of the row
+// before the change.
 func (p *Arrays[R, P]) Of(n int, read func(i int, row, old *R)) P {
 	b := p.take()
 	defer p.give(b)
@@ -47,15 +49,15 @@ func (p *Arrays[R, P]) Of(n int, read func(i int, row, old *R)) P {
 	return b.params
 }
 
-// Args returns the columns of rows as arguments, row by row, in the order of the fields of P. Generated methods pass their arguments in that
-// order.
+// Args returns the columns of rows as arguments, row by row, in the order of the fields of P. Generated methods pass
+// their arguments in that order.
 type Args[R, P any] struct {
 	bindings[R, P]
 	others int
 }
 
-// NewArgs returns the Args of P. null is the argument for NULL. others names the fields of P that are not columns of a row; the caller passes
-// them. NewArgs panics if P does not match R.
+// NewArgs returns the Args of P. null is the argument for NULL. others names the fields of P that are not columns of a
+// row; the caller passes them. NewArgs panics if P does not match R.
 func NewArgs[R, P any](null any, others ...string) *Args[R, P] {
 	makeStep := func(b *binding[R, P], from, to any) step { return argStep(&b.args, null, from, to) }
 	return &Args[R, P]{newBindings[R, P](others, makeStep), len(others)}
@@ -80,8 +82,8 @@ func (p *Args[R, P]) Of(n int, read func(i int, row *R)) []any {
 	return b.args
 }
 
-// AllColumns panics if a column of R, except the named ones, is no field of P. A statement that copies whole rows passes it when the program
-// starts, so that no new column is left out.
+// AllColumns panics if a column of R, except the named ones, is no field of P. A statement that copies whole rows
+// passes it when the program starts, so that no new column is left out.
 func AllColumns[R, P any](except ...string) {
 	row, params := reflect.TypeFor[R](), reflect.TypeFor[P]()
 	for i := range row.NumField() {
@@ -265,7 +267,8 @@ func (s addNullable) copy() {
 	}
 }
 
-// argStep accepts a parameter of the column's type, and a parameter of type any: sqlc does not know the type of every expression.
+// argStep accepts a parameter of the column's type, and a parameter of type any: sqlc does not know the type of every
+// expression.
 func argStep(args *[]any, null, from, to any) step {
 	if _, untyped := to.(*any); !untyped && reflect.TypeOf(from) != reflect.TypeOf(to) {
 		return nil

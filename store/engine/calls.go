@@ -38,8 +38,8 @@ func (c *calls) deadlineWith(ctx context.Context, extra time.Duration) (context.
 	return context.WithTimeout(ctx, c.timeout+extra)
 }
 
-// replay runs try, and runs it again after ErrReplay and after a definite rollback. Before each replay it waits for a random time
-// whose limit doubles. It returns the last error.
+// replay runs try, and runs it again after ErrReplay and after a definite rollback. Before each replay it waits for a
+// random time whose limit doubles. It returns the last error.
 func (c *calls) replay(ctx context.Context, try func() error) error {
 	for n := 0; ; n++ {
 		err := try()
@@ -61,7 +61,8 @@ func (c *calls) replay(ctx context.Context, try func() error) error {
 	}
 }
 
-// replayReason returns the reason to run a transaction again; "" if it must not run again. A COMMIT without a reply never does.
+// replayReason returns the reason to run a transaction again; "" if it must not run again. A COMMIT without a reply
+// never does.
 func (c *calls) replayReason(err error) string {
 	switch {
 	case errors.Is(err, clock.ErrUnconfirmed):
@@ -72,8 +73,8 @@ func (c *calls) replayReason(err error) string {
 	return c.errors.Classify(err).replayReason()
 }
 
-// mapError wraps err with the failed operation, gives it a kind of package clock, and counts it. It adds the error of an ended ctx, because
-// some servers and libraries say only that the statement was cancelled.
+// mapError wraps err with the failed operation, gives it a kind of package clock, and counts it. It adds the error of
+// an ended ctx, because some servers and libraries say only that the statement was cancelled.
 func (c *calls) mapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil

@@ -9,39 +9,41 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// ClaimTx is the transaction of one claim at READ COMMITTED. It fails with store.ErrOldBuild, or finds no row, if the database demands a
-// newer build. A held claim settles in its own transaction (SettleTx).
+// ClaimTx is the transaction of one claim at READ COMMITTED. It fails with store.ErrOldBuild, or finds no row, if the
+// database demands a newer build. A held claim settles in its own transaction (SettleTx).
 type ClaimTx interface {
 	SettleTx
-	// LockDue locks the rows of the ids that are due at ClaimRequest.Now and neither finished nor paused. It returns them by id, with rows
-	// whose state is unknown. It skips rows that are locked elsewhere.
+	// LockDue locks the rows of the ids that are due at ClaimRequest.Now and neither finished nor paused. It returns
+	// them by id, with rows whose state is unknown. It skips rows that are locked elsewhere.
 	LockDue(ctx context.Context, ids []int64) ([]DueRow, error)
 	// Clock returns the database's clock when the transaction read its first row. It has no meaning before.
 	Clock() clock.Instant
-	// EndAlarms writes the fates of judged.Ended and adds judged.Attempts. It may send its statements with the COMMIT. It returns ErrReplay
-	// if it learns that a row has changed since LockDue.
+	// EndAlarms writes the fates of judged.Ended and adds judged.Attempts. It may send its statements with the COMMIT.
+	// It returns ErrReplay if it learns that a row has changed since LockDue.
 	EndAlarms(ctx context.Context, judged *store.Judgment) error
-	// Take writes ClaimRequest.RowAfterClaim to the rows, in one conditional UPDATE. It takes only rows that are still as LockDue returned
-	// them, and returns how many these are. It sets the payloads that LockDue left out.
+	// Take writes ClaimRequest.RowAfterClaim to the rows, in one conditional UPDATE. It takes only rows that are still
+	// as LockDue returned them, and returns how many these are. It sets the payloads that LockDue left out.
 	Take(ctx context.Context, rows []*DueRow) (int, error)
 }
 
-// HoldingTx is a ClaimTx of an engine that holds claims (Traits.HoldsClaims). Its methods give up locks that the claim does not need.
+// HoldingTx is a ClaimTx of an engine that holds claims (Traits.HoldsClaims). Its methods give up locks that the claim
+// does not need.
 type HoldingTx interface {
 	ClaimTx
-	// TakeFresh takes rows that have not changed since a set inserted them, whose payload has at most maxPayload bytes, and that no transaction
-	// locks. It returns them in any order, as they were before, with their payloads. It does at once what LockDue, Judge and Take do, except
-	// that it checks neither the database's clock nor whether a row is readable. It takes any of these rows, also none. An engine that gains
-	// nothing from TakeFresh takes none.
+	// TakeFresh takes rows that have not changed since a set inserted them, whose payload has at most maxPayload bytes,
+	// and that no transaction locks. It returns them in any order, as they were before, with their payloads. It does at
+	// once what LockDue, Judge and Take do, except that it checks neither the database's clock nor whether a row is
+	// readable. It takes any of these rows, also none. An engine that gains nothing from TakeFresh takes none.
 	TakeFresh(ctx context.Context, maxPayload int) ([]DueRow, error)
-	// CommitAndBegin commits, and begins the next transaction. Its errors mean what errors of Commit mean, but Rollback must still be called.
+	// CommitAndBegin commits, and begins the next transaction. Its errors mean what errors of Commit mean, but Rollback
+	// must still be called.
 	CommitAndBegin(ctx context.Context) error
 	// RollbackAndBegin rolls back, and begins the next transaction.
 	RollbackAndBegin(ctx context.Context) error
 }
 
-// Claim takes due alarms, with one transaction for each placement. Each placement has a part of MaxBytes. A claim whose transactions fail only
-// in some placements takes the alarms of the others, and passes over the rest.
+// Claim takes due alarms, with one transaction for each placement. Each placement has a part of MaxBytes. A claim whose
+// transactions fail only in some placements takes the alarms of the others, and passes over the rest.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	if r.Kind() == store.Held && !s.HoldsClaims() {
 		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine or server holds no claims", s.traits.Name)
@@ -98,8 +100,8 @@ type claim struct {
 	attempts   []store.AlarmAttempt // of moved alarms
 }
 
-// run tries the claim once. The transaction of a held claim stays open if the claim has rings. After an error, or a panic, it is rolled
-// back.
+// run tries the claim once. The transaction of a held claim stays open if the claim has rings. After an error, or a
+// panic, it is rolled back.
 func (c *claim) run(ctx context.Context) error {
 	c.rings, c.ending, c.deferred, c.atMostOnce, c.elsewhere, c.moved, c.attempts = nil, nil, nil, nil, nil, nil, nil
 	t, err := c.s.driver.BeginClaim(ctx, &c.ClaimRequest)
@@ -155,8 +157,8 @@ func (c *claim) take(ctx context.Context, t ClaimTx) error {
 	return nil
 }
 
-// move writes the repeating alarms among the taken rows that do not ring now, and those that ring another occurrence than the stored one. It
-// returns the rows that ring.
+// move writes the repeating alarms among the taken rows that do not ring now, and those that ring another occurrence
+// than the stored one. It returns the rows that ring.
 func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAlarm, error) {
 	moves := c.Moves(Column(taken, func(a *dueAlarm) *store.Candidate { return a.candidate }))
 	if len(moves) == 0 {
@@ -178,8 +180,8 @@ func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAla
 	return ringing, t.Settle(ctx, moves, c.attempts)
 }
 
-// lockRows returns the locked rows to take, in due order, and the fresh rows, which are taken already, in any order. On an engine that holds
-// claims no other row stays locked.
+// lockRows returns the locked rows to take, in due order, and the fresh rows, which are taken already, in any order. On
+// an engine that holds claims no other row stays locked.
 func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAlarm, err error) {
 	if holding, holds := t.(HoldingTx); holds && !c.EndOnly {
 		return c.lockOnlyTaken(ctx, holding)
@@ -196,9 +198,10 @@ func (c *claim) lockRows(ctx context.Context, t ClaimTx) (locked, fresh []dueAla
 	return dueAlarmsOf(judged.Taken, rows), nil, err
 }
 
-// lockOnlyTaken locks the rows that ring, and gives up all other locks. Rows that end are committed first, so that their end does not depend on
-// the outcome of the rings. If rows are left for a later claim, lockOnlyTaken gives up all locks and locks only the rows to take again. In both
-// cases it first gives up the fresh rows and judges them too. Both cases are rare.
+// lockOnlyTaken locks the rows that ring, and gives up all other locks. Rows that end are committed first, so that
+// their end does not depend on the outcome of the rings. If rows are left for a later claim, lockOnlyTaken gives up all
+// locks and locks only the rows to take again. In both cases it first gives up the fresh rows and judges them too. Both
+// cases are rare.
 func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh []dueAlarm, err error) {
 	if fresh, err = c.takeFresh(ctx, t); err != nil {
 		return nil, nil, err
@@ -252,8 +255,9 @@ func (c *claim) end(ctx context.Context, t HoldingTx, judged *store.Judgment) er
 	return nil
 }
 
-// takeFresh takes fresh rows whose payload is not larger than an equal share of MaxBytes. It gives up all of them if one had to wait for a
-// lock, cannot be read, is not due by the database's clock, or names an unexpected target. They are then judged like the other rows.
+// takeFresh takes fresh rows whose payload is not larger than an equal share of MaxBytes. It gives up all of them if
+// one had to wait for a lock, cannot be read, is not due by the database's clock, or names an unexpected target. They
+// are then judged like the other rows.
 func (c *claim) takeFresh(ctx context.Context, t HoldingTx) ([]dueAlarm, error) {
 	if c.Kind() == store.Once || c.InDoubtOnly || len(c.IDs) == 0 {
 		return nil, nil

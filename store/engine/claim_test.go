@@ -15,7 +15,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// fakeClaims is a Driver whose claims and settlements run on one list of due rows. Every call is logged. fail returns the error of a call.
+// fakeClaims is a Driver whose claims and settlements run on one list of due rows. Every call is logged. fail returns
+// the error of a call.
 type fakeClaims struct {
 	Driver // nil: a claim calls no other method
 	holds  bool
@@ -197,7 +198,8 @@ func TestClaimRollsBackAfterAPanic(t *testing.T) {
 	_, _, _ = claimOn(t, d, 0)
 }
 
-// TestClaimGivesUpFreshRows gives up fresh rows beside a row that ends, and fresh rows that are not due by the database's clock.
+// TestClaimGivesUpFreshRows gives up fresh rows beside a row that ends, and fresh rows that are not due by the
+// database's clock.
 func TestClaimGivesUpFreshRows(t *testing.T) {
 	rows := []DueRow{dueRow(1), lateRow(2), dueRow(3)}
 	d := &fakeClaims{holds: true, rows: rows, fresh: []DueRow{dueRow(3), dueRow(1)}}

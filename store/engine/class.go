@@ -3,7 +3,8 @@ package engine
 // Class is what an error means for the call that met it.
 type Class int8
 
-// The classes. Errors of the classes Deadlock to Migrated are definite rollbacks: nothing was written, and a repetition may succeed.
+// The classes. Errors of the classes Deadlock to Migrated are definite rollbacks: nothing was written, and a repetition
+// may succeed.
 const (
 	Unavailable   Class = iota // nothing was written; every error that no other class describes
 	Deadlock                   // the server chose this transaction as the victim

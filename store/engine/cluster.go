@@ -21,7 +21,8 @@ func (s *Store) Cluster(ctx context.Context) (c store.Cluster, err error) {
 	return c, err
 }
 
-// Attend writes the node's row and renews its leases. Then it deletes nodes that expired before forget, if forget is later than 0.
+// Attend writes the node's row and renews its leases. Then it deletes nodes that expired before forget, if forget is
+// later than 0.
 func (s *Store) Attend(ctx context.Context, n store.Node, forget clock.Instant) error {
 	return s.replayed(ctx, "attend", func(ctx context.Context) error {
 		if err := s.driver.AttendNode(ctx, &n); err != nil || forget <= 0 {
@@ -74,9 +75,9 @@ func (s *Store) inCluster(ctx context.Context, doing string, do func(ctx context
 	})
 }
 
-// ClusterRow is a row of the statement that reads a store.Cluster. Shard tells its kind. -2: the oldest build level, in Epoch. -1: a node,
-// whose name is in Owner. From 0 on: a lease, in the first five columns only. The row types of each engine's generated code convert to
-// it.
+// ClusterRow is a row of the statement that reads a store.Cluster. Shard tells its kind. -2: the oldest build level, in
+// Epoch. -1: a node, whose name is in Owner. From 0 on: a lease, in the first five columns only. The row types of each
+// engine's generated code convert to it.
 type ClusterRow struct {
 	Shard        int64
 	Incarnation  string

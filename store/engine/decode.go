@@ -11,7 +11,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// CheckedColumns holds the columns of an alarm that can contain unreadable values. Programs other than clockd may have written them.
+// CheckedColumns holds the columns of an alarm that can contain unreadable values. Programs other than clockd may have
+// written them.
 type CheckedColumns struct {
 	State, PayloadKind, Delivery, Answer, InDoubt         int64
 	Generation, RingNo, RetryTimes, MaxRings, AckTimeout  int64
@@ -28,8 +29,8 @@ type DecodedColumns struct {
 	Progress clock.Progress
 }
 
-// Decode returns the values of the encoded texts. unreadable names the first column that cannot be read and says why; it is empty for a
-// readable row.
+// Decode returns the values of the encoded texts. unreadable names the first column that cannot be read and says why;
+// it is empty for a readable row.
 func (v *CheckedColumns) Decode() (d DecodedColumns, unreadable string) {
 	if !store.ValidRank(int(v.DueRank)) {
 		return DecodedColumns{}, fmt.Sprintf("column due_rank cannot be read: %d names no known target", v.DueRank)
@@ -64,7 +65,8 @@ type column struct {
 	value, min, max int64
 }
 
-// outOfRange returns the first column whose value cannot be read. It allocates nothing, because claims call it for every row.
+// outOfRange returns the first column whose value cannot be read. It allocates nothing, because claims call it for
+// every row.
 func (v *CheckedColumns) outOfRange() (bad column, found bool) {
 	const last = int64(clock.MaxInstant)
 	columns := [...]column{

@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Applications returns the names of applications with alarms. Each name is a statement of its own: it finds one entry of the index, however many
-// alarms the applications have.
+// Applications returns the names of applications with alarms. Each name is a statement of its own: it finds one entry
+// of the index, however many alarms the applications have.
 func (s *Store) Applications(ctx context.Context, after string, limit int) (names []string, err error) {
 	err = s.read(ctx, "list applications", func(ctx context.Context) error {
 		for len(names) < limit {

@@ -13,8 +13,9 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Driver is what an engine contributes to a Store: its connections, its statements and the meaning of its errors. A method runs one or
-// few statements, within the deadline of its context, and returns the raw error. It neither repeats a statement nor maps an error.
+// Driver is what an engine contributes to a Store: its connections, its statements and the meaning of its errors. A
+// method runs one or few statements, within the deadline of its context, and returns the raw error. It neither repeats
+// a statement nor maps an error.
 type Driver interface {
 	Errors
 	Schema
@@ -49,10 +50,11 @@ type Traits struct {
 
 // Errors says what errors mean.
 type Errors interface {
-	// Classify returns the class of an error that a method of the driver returned. It judges by type and code, never by text.
+	// Classify returns the class of an error that a method of the driver returned. It judges by type and code, never by
+	// text.
 	Classify(err error) Class
-	// DropConnections closes the connections to a server that takes no writes any more (ReadOnly): a replica, or a Galera server outside the
-	// majority. Where the client library closes them itself, only the others remain.
+	// DropConnections closes the connections to a server that takes no writes any more (ReadOnly): a replica, or a
+	// Galera server outside the majority. Where the client library closes them itself, only the others remain.
 	DropConnections()
 }
 
@@ -60,8 +62,8 @@ type Errors interface {
 type Schema interface {
 	// Migrations returns the migration files, NNNNN_name.sql at the root.
 	Migrations() fs.FS
-	// OpenMigration opens a session for Migrate. Its statements may take long. An engine that locks outside the database waits here
-	// for its lock, until ctx ends.
+	// OpenMigration opens a session for Migrate. Its statements may take long. An engine that locks outside the
+	// database waits here for its lock, until ctx ends.
 	OpenMigration(ctx context.Context) (*MigrationSession, error)
 	// MakeShards inserts that many shards into a database without shards, in one transaction. Existing shards stay.
 	MakeShards(ctx context.Context, count int) error
@@ -84,9 +86,9 @@ type Server struct {
 	Name          string // engine and version for people, like "mariadb 10.11.19"
 	Unfit         error  // why clockd cannot work with it; nil if it can
 	CommitsClaims bool   // no claim holds a transaction on this server, although the engine holds claims
-	// Placements divides the shards by where their rows are, in a database of several servers. The rows of one placement are always on one
-	// server together, and no transaction has rows of two placements. With several placements the id of an alarm tells its shard (ShardOfID).
-	// Nil: all rows are on one server.
+	// Placements divides the shards by where their rows are, in a database of several servers. The rows of one
+	// placement are always on one server together, and no transaction has rows of two placements. With several
+	// placements the id of an alarm tells its shard (ShardOfID). Nil: all rows are on one server.
 	Placements [][]int
 }
 
@@ -97,20 +99,22 @@ type MigrationSession struct {
 	Lock    lock.SessionLocker // nil: OpenMigration has taken the lock
 	Unlock  func()             // gives up the lock of OpenMigration; nil: nothing to do
 
-	// Conn returns the connection of statements that commit by themselves. Nil: each migration is one transaction of DB.
+	// Conn returns the connection of statements that commit by themselves. Nil: each migration is one transaction of
+	// DB.
 	Conn      func() Execer
 	Remainder RemainderFunc // with Conn: the part of a statement that a killed migration has left
 }
 
 // Reads are the reads of requests. They may hang, so they have connections of their own.
 type Reads interface {
-	// ReadAlarm returns the row of the key, or sql.ErrNoRows, and at most limit of the alarm's newest attempts, newest first. On a server the
-	// attempts may be newer than the row: a snapshot of both would cost two more round trips.
+	// ReadAlarm returns the row of the key, or sql.ErrNoRows, and at most limit of the alarm's newest attempts, newest
+	// first. On a server the attempts may be newer than the row: a snapshot of both would cost two more round trips.
 	ReadAlarm(ctx context.Context, k clock.Key, limit int) (Row, []AttemptRow, error)
-	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in memory.
+	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in
+	// memory.
 	ReadList(ctx context.Context, q *ListQuery, take func(*Row) bool) error
-	// ReadListBound returns two neighbouring business ids of the query's range, whatever their states, after the given number of ids; fewer if the
-	// range ends before.
+	// ReadListBound returns two neighbouring business ids of the query's range, whatever their states, after the given
+	// number of ids; fewer if the range ends before.
 	ReadListBound(ctx context.Context, q *ListQuery, entries int) ([]string, error)
 	// ReadKeys returns the keys of at most MaxKeys ids (see KeysByID).
 	ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error)
@@ -137,7 +141,8 @@ type ListQuery struct {
 type DueReads interface {
 	// ReadDue returns the entries that q asks for, at most q.Limit for each shard and in due order within a shard.
 	ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
-	// ReadDueEnds returns of each shard the entry that lies q.ScanLimit entries behind the first; none if the shard has fewer entries.
+	// ReadDueEnds returns of each shard the entry that lies q.ScanLimit entries behind the first; none if the shard has
+	// fewer entries.
 	ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
 	// CountDueByTime counts the first due entries of one shard in the query's steps, at most limit.
 	CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]DueCount, error)
@@ -154,11 +159,12 @@ type DueCount struct {
 
 // Upkeep finds alarms to end, and deletes alarms.
 type Upkeep interface {
-	// ListEnding lists the named alarms, which have one placement and are at least one, whose latest_ring_at is before now, or that have rung
-	// max_rings times without an acknowledgement. It reads without a lock, and may list a row that can still ring.
+	// ListEnding lists the named alarms, which have one placement and are at least one, whose latest_ring_at is before
+	// now, or that have rung max_rings times without an acknowledgement. It reads without a lock, and may list a row
+	// that can still ring.
 	ListEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error)
-	// DeleteFinished deletes finished alarms and their attempts, in one transaction. It skips locked rows. It fails with store.ErrOldBuild, or
-	// changes no row, if the database demands a newer build.
+	// DeleteFinished deletes finished alarms and their attempts, in one transaction. It skips locked rows. It fails
+	// with store.ErrOldBuild, or changes no row, if the database demands a newer build.
 	DeleteFinished(ctx context.Context, p Purge) (int, error)
 }
 
@@ -166,8 +172,9 @@ type Upkeep interface {
 type Recovery interface {
 	// ReadIDs returns at most limit ids above after, in order.
 	ReadIDs(ctx context.Context, after int64, limit int) ([]int64, error)
-	// MarkRestored marks the named alarms, which have one placement and are at least one, in one transaction: due alarms as in doubt, with the
-	// reason, and alarms that are neither due nor ringing, and do not repeat, by a higher generation.
+	// MarkRestored marks the named alarms, which have one placement and are at least one, in one transaction: due
+	// alarms as in doubt, with the reason, and alarms that are neither due nor ringing, and do not repeat, by a higher
+	// generation.
 	MarkRestored(ctx context.Context, m RestoredMark) (store.RestoredCounts, error)
 	// SkipIDs skips at least count ids of new alarms.
 	SkipIDs(ctx context.Context, count int64) error
@@ -195,8 +202,9 @@ type Purge struct {
 type Cluster interface {
 	// ReadCluster returns the rows of all nodes and leases, by shard and incarnation.
 	ReadCluster(ctx context.Context) ([]ClusterRow, error)
-	// AttendNode writes the node's row, with Started only into a new row. It extends all leases of the incarnation until n.Expires, unless
-	// the database demands a newer build. It may be two transactions; then the row is written first.
+	// AttendNode writes the node's row, with Started only into a new row. It extends all leases of the incarnation
+	// until n.Expires, unless the database demands a newer build. It may be two transactions; then the row is written
+	// first.
 	AttendNode(ctx context.Context, n *store.Node) error
 	// ForgetNodes deletes the nodes that expired before the instant.
 	ForgetNodes(ctx context.Context, before clock.Instant) error
@@ -207,7 +215,8 @@ type Cluster interface {
 // ClusterTx is a transaction on nodes and leases. A method without a result may send its statement with the COMMIT.
 type ClusterTx interface {
 	Tx
-	// TakeShards gives n the free and expired shards among the given ones. It skips locked rows. The result is in any order.
+	// TakeShards gives n the free and expired shards among the given ones. It skips locked rows. The result is in any
+	// order.
 	TakeShards(ctx context.Context, n *store.Node, now clock.Instant, shards []int) ([]int, error)
 	// YieldShards frees the given shards that the incarnation owns.
 	YieldShards(ctx context.Context, incarnation string, shards []int) error
@@ -235,8 +244,8 @@ type Settings interface {
 type SettingsTx interface {
 	Tx
 	ActsTx
-	// CountChange adds one to the number of changes, and returns the number of rows that it changed. Until the transaction ends, CountChange
-	// of other transactions waits.
+	// CountChange adds one to the number of changes, and returns the number of rows that it changed. Until the
+	// transaction ends, CountChange of other transactions waits.
 	CountChange(ctx context.Context) (int64, error)
 	// ReadSettings returns the current settings of the application, or sql.ErrNoRows.
 	ReadSettings(ctx context.Context, application string) (SettingRow, error)
@@ -258,8 +267,8 @@ type Tokens interface {
 type TokenTx interface {
 	Tx
 	ActsTx
-	// CountTokenChange adds one to the number of changes, and returns the number of rows that it changed. Until the transaction ends,
-	// CountTokenChange of other transactions waits.
+	// CountTokenChange adds one to the number of changes, and returns the number of rows that it changed. Until the
+	// transaction ends, CountTokenChange of other transactions waits.
 	CountTokenChange(ctx context.Context) (int64, error)
 	// ReadToken returns the token, or sql.ErrNoRows.
 	ReadToken(ctx context.Context, id string) (TokenRow, error)
@@ -287,7 +296,8 @@ type ActsTx interface {
 
 // Writes begins the transactions of groups of ops.
 type Writes interface {
-	// BeginWrite begins a transaction. The transaction fails with store.ErrOldBuild if the database demands a newer build.
+	// BeginWrite begins a transaction. The transaction fails with store.ErrOldBuild if the database demands a newer
+	// build.
 	BeginWrite(ctx context.Context, t WriteTry) (WriteTx, error)
 }
 
@@ -314,17 +324,19 @@ type WriteTry struct {
 
 // Claims begins the transactions of claims and of their settlements. Both use connections of their own.
 type Claims interface {
-	// BeginClaim begins the transaction of a claim. All its ids have one placement. It is a HoldingTx if the engine holds claims (Traits.HoldsClaims). The transaction fails
-	// with store.ErrOldBuild, or finds no row, if the database demands a newer build.
+	// BeginClaim begins the transaction of a claim. All its ids have one placement. It is a HoldingTx if the engine
+	// holds claims (Traits.HoldsClaims). The transaction fails with store.ErrOldBuild, or finds no row, if the database
+	// demands a newer build.
 	BeginClaim(ctx context.Context, r *store.ClaimRequest) (ClaimTx, error)
-	// BeginSettle begins a transaction that settles or releases a committed claim (two-phase or at most once), or settles awaited rings.
+	// BeginSettle begins a transaction that settles or releases a committed claim (two-phase or at most once), or
+	// settles awaited rings.
 	BeginSettle(ctx context.Context, r *store.ClaimRequest) (SettleTx, error)
 }
 
 // Tx is an open transaction. Commit or Rollback ends it and gives back its connection.
 type Tx interface {
-	// Commit commits. After an error the transaction has been rolled back, except after clock.ErrUnconfirmed: then its outcome is
-	// unknown.
+	// Commit commits. After an error the transaction has been rolled back, except after clock.ErrUnconfirmed: then its
+	// outcome is unknown.
 	Commit(ctx context.Context) error
 	// Rollback rolls back under a context of its own, because ctx may have ended.
 	Rollback(ctx context.Context)

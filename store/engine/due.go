@@ -8,8 +8,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Due reads a page of due alarms in one statement. With application names it takes two: the first finds the end of the page, the second
-// reads the page.
+// Due reads a page of due alarms in one statement. With application names it takes two: the first finds the end of the
+// page, the second reads the page.
 func (s *Store) Due(ctx context.Context, q store.DueQuery) (page store.DuePage, err error) {
 	err = s.call(ctx, "read due alarms", func(ctx context.Context) error {
 		page, err = s.due(ctx, q)
@@ -18,8 +18,9 @@ func (s *Store) Due(ctx context.Context, q store.DueQuery) (page store.DuePage, 
 	return page, err
 }
 
-// due reads a page. If that fails and the shards have several placements, it reads each placement by itself, and leaves out the ones that fail.
-// Otherwise a server that is down would stop the rings of all others. Sweeps find the alarms that were left out.
+// due reads a page. If that fails and the shards have several placements, it reads each placement by itself, and leaves
+// out the ones that fail. Otherwise a server that is down would stop the rings of all others. Sweeps find the alarms
+// that were left out.
 func (s *Store) due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
 	page, err := s.readPage(ctx, q)
 	if err == nil {
@@ -75,8 +76,8 @@ func (s *Store) readPage(ctx context.Context, q store.DueQuery) (store.DuePage, 
 	return store.NewDuePage(q, rows), nil
 }
 
-// Overdue counts the due alarms in the due index. If that fails and the shards have several placements, it counts the placements that do not
-// fail.
+// Overdue counts the due alarms in the due index. If that fails and the shards have several placements, it counts the
+// placements that do not fail.
 func (s *Store) Overdue(ctx context.Context, now clock.Instant, shards []int, limit int) (o store.Overdue, err error) {
 	err = s.call(ctx, "count overdue alarms", func(ctx context.Context) (err error) {
 		o, err = s.overdue(ctx, now, shards, limit)

@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// DueColumns are the columns of LockDue. The row type of PostgreSQL's generated code converts to it, so the order of the columns counts. MySQL
-// and SQLite unpack their rows into it (packed.go).
+// DueColumns are the columns of LockDue. The row type of PostgreSQL's generated code converts to it, so the order of
+// the columns counts. MySQL and SQLite unpack their rows into it (packed.go).
 type DueColumns struct {
 	ID            int64
 	Application   string
@@ -97,7 +97,8 @@ func (r *DueRow) addTo(ring *clock.Ring) {
 	_ = ring.SetPayload(clock.PayloadKind(r.PayloadKind), r.Payload) // a message that cannot be unpacked keeps its kind, and RabbitMQ's target refuses it
 }
 
-// PayloadRow is the row of a statement that returns payloads by id. The row types of each engine's generated code convert to it.
+// PayloadRow is the row of a statement that returns payloads by id. The row types of each engine's generated code
+// convert to it.
 type PayloadRow struct {
 	ID      int64
 	Payload []byte
@@ -126,7 +127,8 @@ type dueAlarm struct {
 	candidate *store.Candidate
 }
 
-// dueAlarmsOf returns each candidate with its row, in the order of the candidates. rows must be in the order of their ids.
+// dueAlarmsOf returns each candidate with its row, in the order of the candidates. rows must be in the order of their
+// ids.
 func dueAlarmsOf(candidates []store.Candidate, rows []DueRow) []dueAlarm {
 	alarms := make([]dueAlarm, len(candidates))
 	for i := range candidates {

@@ -15,7 +15,8 @@ func IsolationFinding(level string) store.Finding {
 	return store.Finding{Name: "isolation", Value: level, Detail: "sessions are not READ COMMITTED: something between clockd and the server changed their initial level"}
 }
 
-// SettingFinding returns the finding of a server setting. Its detail is safeDetail if the value is safe, otherwise unsafeDetail.
+// SettingFinding returns the finding of a server setting. Its detail is safeDetail if the value is safe, otherwise
+// unsafeDetail.
 func SettingFinding(name, value string, safe bool, safeDetail, unsafeDetail string) store.Finding {
 	f := store.Finding{Name: name, Value: value, Safe: safe, Detail: safeDetail}
 	if !safe {

@@ -9,8 +9,8 @@ import (
 // forecastEntries is the number of entries of the due index that a forecast reads, at most.
 const forecastEntries = 200_000
 
-// Forecast counts the due index, shard by shard, until it has read forecastEntries entries. If the first shard has more entries, the forecast has only
-// the steps before the last entry.
+// Forecast counts the due index, shard by shard, until it has read forecastEntries entries. If the first shard has more
+// entries, the forecast has only the steps before the last entry.
 func (s *Store) Forecast(ctx context.Context, q clock.ForecastQuery) (f clock.Forecast, err error) {
 	if err := q.Validate(); err != nil {
 		return f, err

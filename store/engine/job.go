@@ -15,7 +15,8 @@ type Jobs interface {
 	AddJob(ctx context.Context, row *JobRow) error
 	// ReadJob returns a job, or sql.ErrNoRows.
 	ReadJob(ctx context.Context, id string) (JobRow, error)
-	// ReadJobs returns at most limit jobs, the newest first. With open it returns only jobs that have not ended, the oldest first.
+	// ReadJobs returns at most limit jobs, the newest first. With open it returns only jobs that have not ended, the
+	// oldest first.
 	ReadJobs(ctx context.Context, open bool, limit int) ([]JobRow, error)
 	// WriteJob writes a job if its revision is row.Revision. It returns how many rows it wrote: 1 or 0.
 	WriteJob(ctx context.Context, row *JobRow) (int64, error)

@@ -63,8 +63,8 @@ func (l *list) admits(a *clock.Alarm) bool {
 		(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter) && (q.DueBefore == clock.NoInstant || a.NextTryTime < q.DueBefore)
 }
 
-// listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The lists of some states have
-// an index of their own, and need no bound.
+// listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The
+// lists of some states have an index of their own, and need no bound.
 func (s *Store) listByID(ctx context.Context, l *list) error {
 	q := ListQuery{
 		Application: l.query.Application, States: l.query.States, After: l.query.After.BusinessID, Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix),
@@ -125,8 +125,8 @@ func (s *Store) dueRange(l *list) store.DueQuery {
 	return q
 }
 
-// passDue reads the rows of some entries, and passes those that the query selects. An alarm that is due at another time by now has another entry. It
-// returns false when the page is full.
+// passDue reads the rows of some entries, and passes those that the query selects. An alarm that is due at another time
+// by now has another entry. It returns false when the page is full.
 func (s *Store) passDue(ctx context.Context, l *list, entries []store.Due) (more bool, err error) {
 	ids := make([]int64, len(entries))
 	for i := range entries {
@@ -180,8 +180,8 @@ func endOfDue(q *clock.ListQuery) store.Position {
 // afterAllBusinessIDs is greater than every business id.
 var afterAllBusinessIDs = strings.Repeat(string(utf8.MaxRune), clock.MaxBusinessID)
 
-// prefixEnd returns the smallest string that is greater than all business ids with the prefix. With it a list by prefix reads one range
-// of the index. The order of bytes is the order of runes.
+// prefixEnd returns the smallest string that is greater than all business ids with the prefix. With it a list by prefix
+// reads one range of the index. The order of bytes is the order of runes.
 func prefixEnd(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)

@@ -94,12 +94,13 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// RemainderFunc returns the part of a statement that still has to run: all of it, a part, or "" if the schema shows that it has run.
+// RemainderFunc returns the part of a statement that still has to run: all of it, a part, or "" if the schema shows
+// that it has run.
 type RemainderFunc func(ctx context.Context, statement string) (string, error)
 
-// Run runs the migration's statements in order. Of each statement it runs what remainder returns; a nil remainder runs all of it. When
-// ctx ends, Run starts no further statement. It does not cancel the running one, because a cancelled schema change may be half done.
-// The error is a *store.SchemaError.
+// Run runs the migration's statements in order. Of each statement it runs what remainder returns; a nil remainder runs
+// all of it. When ctx ends, Run starts no further statement. It does not cancel the running one, because a cancelled
+// schema change may be half done. The error is a *store.SchemaError.
 func (m *Migration) Run(ctx context.Context, db Execer, remainder RemainderFunc, log *slog.Logger) error {
 	for i, statement := range m.Up {
 		if err := m.run(ctx, db, remainder, log.With("migration", m.Name, "statement", i+1), statement); err != nil {
@@ -136,16 +137,16 @@ func headline(statement string) string {
 	return line
 }
 
-// transactionalMigrations returns the migrations for goose on an engine with transactional schema changes. Each migration is done as a
-// whole, or not at all. When ctx ends, the migration stops before its next statement.
+// transactionalMigrations returns the migrations for goose on an engine with transactional schema changes. Each
+// migration is done as a whole, or not at all. When ctx ends, the migration stops before its next statement.
 func transactionalMigrations(ctx context.Context, all []Migration, log *slog.Logger) goose.ProviderOption {
 	return gooseMigrations(all, func(m *Migration) *goose.GoFunc {
 		return &goose.GoFunc{RunTx: func(_ context.Context, tx *sql.Tx) error { return m.Run(ctx, tx, nil, log) }}
 	})
 }
 
-// stepwiseMigrations returns the migrations for goose on an engine that commits each statement by itself. Statements run on the
-// connection that conn returns. Of each statement only the part that remainder returns runs.
+// stepwiseMigrations returns the migrations for goose on an engine that commits each statement by itself. Statements
+// run on the connection that conn returns. Of each statement only the part that remainder returns runs.
 func stepwiseMigrations(ctx context.Context, all []Migration, conn func() Execer, remainder RemainderFunc, log *slog.Logger) goose.ProviderOption {
 	return gooseMigrations(all, func(m *Migration) *goose.GoFunc {
 		return &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error { return m.Run(ctx, conn(), remainder, log) }}
@@ -171,7 +172,8 @@ func newStoppableLock(ctx context.Context, l lock.SessionLocker) stoppableLock {
 	return stoppableLock{SessionLocker: l, ctx: ctx}
 }
 
-// SessionLock waits for the lock. When ctx ends, its error is joined to the driver's, which may name only the closed connection.
+// SessionLock waits for the lock. When ctx ends, its error is joined to the driver's, which may name only the closed
+// connection.
 func (l stoppableLock) SessionLock(_ context.Context, conn *sql.Conn) error {
 	err := l.SessionLocker.SessionLock(l.ctx, conn)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // errPacked does not quote the unreadable text, because it may be a payload.
 var errPacked = errors.New("a packed row cannot be read")
 
-// Packed reads a row that its statement returns as one value, because the drivers of MySQL and SQLite allocate memory for each value. The row
-// consists of numbers and texts, separated by blanks; each text follows its length in bytes. The results share the row's memory.
+// Packed reads a row that its statement returns as one value, because the drivers of MySQL and SQLite allocate memory
+// for each value. The row consists of numbers and texts, separated by blanks; each text follows its length in bytes.
+// The results share the row's memory.
 type Packed struct {
 	rest string
 	err  error // first error; afterwards all numbers are 0 and all texts empty
@@ -64,13 +65,15 @@ func (p *Packed) bytes(n int) string {
 
 func (p *Packed) fail() { p.rest, p.err = "", errPacked }
 
-// InlineBytes is the length of the longest payload that LockDue reads. Longer payloads are read only for rows that fit into the claim.
+// InlineBytes is the length of the longest payload that LockDue reads. Longer payloads are read only for rows that fit
+// into the claim.
 const InlineBytes = 4 << 10
 
 // AnyGeneration stands for the generation of a row that cannot be unpacked.
 const AnyGeneration = -1
 
-// ReadDue reads a packed row of LockDue, and the server's clock in front of it. It is an error if not even the id can be read.
+// ReadDue reads a packed row of LockDue, and the server's clock in front of it. It is an error if not even the id can
+// be read.
 func ReadDue(row string) (DueRow, clock.Instant, error) {
 	r, server, err := unpackDue(row)
 	if err == nil || r.ID == 0 {
@@ -118,7 +121,8 @@ func unpackDue(row string) (r DueRow, server clock.Instant, err error) {
 	return r, server, p.End()
 }
 
-// AddLongPayloads sets the payloads that a packed row leaves out, because they are longer than InlineBytes. read reads them by id.
+// AddLongPayloads sets the payloads that a packed row leaves out, because they are longer than InlineBytes. read reads
+// them by id.
 func AddLongPayloads(rows []*DueRow, read func(long []*DueRow) ([]PayloadRow, error)) error {
 	var long []*DueRow
 	for _, r := range rows {

@@ -11,8 +11,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// placements divides the shards of a database by where their rows are. On one server there is one placement. The zero value is one
-// placement, too.
+// placements divides the shards of a database by where their rows are. On one server there is one placement. The zero
+// value is one placement, too.
 type placements struct {
 	ofShard []int // number of each shard's placement; nil: one placement
 	count   int   // number of placements; 0 and 1: one
@@ -32,12 +32,12 @@ func newPlacements(groups [][]int, shardCount int) placements {
 	return p
 }
 
-// ShardOfID returns the shard of an alarm's id, in a database with several placements: there the id is a number times the shard count, plus
-// the shard.
+// ShardOfID returns the shard of an alarm's id, in a database with several placements: there the id is a number times
+// the shard count, plus the shard.
 func ShardOfID(id int64, shardCount int) int { return int(uint64(id) % uint64(shardCount)) }
 
-// newIDs returns an id for each key, which its alarm gets if a set creates one. The order of the ids is the order of the keys. It returns nil
-// if the database gives the ids.
+// newIDs returns an id for each key, which its alarm gets if a set creates one. The order of the ids is the order of
+// the keys. It returns nil if the database gives the ids.
 func (s *Store) newIDs(ctx context.Context, count int, keyOf func(i int) clock.Key) ([]int64, error) {
 	known := s.known.Load()
 	numbers, takesNumbers := s.driver.(Numbers)
@@ -141,7 +141,8 @@ func allFailed(errs []error) error {
 	return errs[0]
 }
 
-// partedClaim is the store.Settler of a claim with rings in several placements. Each placement has a claim with a transaction of its own.
+// partedClaim is the store.Settler of a claim with rings in several placements. Each placement has a claim with a
+// transaction of its own.
 type partedClaim struct {
 	claims  []*claim
 	claimOf []int  // index of the claim of each ring, in the order of the rings
@@ -185,8 +186,8 @@ func ringPosition(r *clock.Ring) store.Position {
 	return store.Position{Time: r.Before.NextTryTime, Rank: store.Rank(r.NamedTarget, r.Priority), ID: r.AlarmID}
 }
 
-// Settle settles the claims of all placements at once. A repeated call leaves out the claims that are settled. If only some transactions of a
-// held claim have failed, the outcome counts as unconfirmed.
+// Settle settles the claims of all placements at once. A repeated call leaves out the claims that are settled. If only
+// some transactions of a held claim have failed, the outcome counts as unconfirmed.
 func (p *partedClaim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	byClaim := make([][]clock.Fate, len(p.claims))
 	for i := range fates {

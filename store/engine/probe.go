@@ -8,10 +8,12 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// probeApplication owns the alarms that write probes insert. No other transaction sees them, because the same transaction deletes them.
+// probeApplication owns the alarms that write probes insert. No other transaction sees them, because the same
+// transaction deletes them.
 const probeApplication = "clockd"
 
-// ProbeWrite commits a transaction that inserts an alarm and deletes it. It must commit, because a full disk may show only then.
+// ProbeWrite commits a transaction that inserts an alarm and deletes it. It must commit, because a full disk may show
+// only then.
 func (s *Store) ProbeWrite(ctx context.Context, now clock.Instant) error {
 	known := s.known.Load()
 	try := WriteTry{Shards: known.shards}

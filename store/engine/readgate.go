@@ -14,22 +14,24 @@ const (
 	waitersPerRun = 16
 )
 
-// ReadLimit is the time limit of a read's statement at the server. The read's own context ends it earlier, unless the node dies.
+// ReadLimit is the time limit of a read's statement at the server. The read's own context ends it earlier, unless the
+// node dies.
 const ReadLimit = clock.RequestTimeout + time.Second
 
-// ReadGate limits how many reads of requests run at once. Lists and single reads have separate places, so a long list does not delay
-// the read of one alarm.
+// ReadGate limits how many reads of requests run at once. Lists and single reads have separate places, so a long list
+// does not delay the read of one alarm.
 type ReadGate struct {
 	lists, singles places
 }
 
-// NewReadGate returns a gate for a pool of conns connections, at least 2. Lists get half of them, single reads the others.
+// NewReadGate returns a gate for a pool of conns connections, at least 2. Lists get half of them, single reads the
+// others.
 func NewReadGate(conns int) *ReadGate {
 	return &ReadGate{lists: newPlaces(conns / 2), singles: newPlaces(conns - conns/2)}
 }
 
-// AcquireList waits for a place for a list. The caller must call release once the server runs no statement of the list any more. The
-// error is clock.ErrUnavailable: too many lists wait, or ctx has ended.
+// AcquireList waits for a place for a list. The caller must call release once the server runs no statement of the list
+// any more. The error is clock.ErrUnavailable: too many lists wait, or ctx has ended.
 func (g *ReadGate) AcquireList(ctx context.Context) (release func(), err error) {
 	return g.lists.acquire(ctx)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// raiseGenerations is how much higher the generations of a restored database are: more than an application changes an alarm between a backup
-// and the loss of the database.
+// raiseGenerations is how much higher the generations of a restored database are: more than an application changes an
+// alarm between a backup and the loss of the database.
 const raiseGenerations = 1_000_000
 
 // SkipIDs leaves out store.SkippedIDs ids.

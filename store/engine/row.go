@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Row is a row of the table alarm in the order of its columns. The row types of each engine's generated code convert to it. SetAlarm and
-// Alarm are the only list of the columns: readers and writers of all engines use them.
+// Row is a row of the table alarm in the order of its columns. The row types of each engine's generated code convert to
+// it. SetAlarm and Alarm are the only list of the columns: readers and writers of all engines use them.
 type Row struct {
 	ID           int64
 	Application  string
@@ -69,8 +69,8 @@ func (r *Row) Fields() []any {
 	return fields
 }
 
-// Alarm returns the row as an alarm of the domain. If the row cannot be read, Alarm.Unreadable and LastError say why, and unreadable
-// values get readable defaults.
+// Alarm returns the row as an alarm of the domain. If the row cannot be read, Alarm.Unreadable and LastError say why,
+// and unreadable values get readable defaults.
 func (r *Row) Alarm() clock.Alarm {
 	v := r.checkedColumns()
 	decoded, unreadable := v.Decode()
@@ -167,13 +167,14 @@ func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
 	r.RepeatState = ring.Progress.Encode()
 }
 
-// TextBytes returns the length of the payload and all texts in bytes, except retry_policy, claim_id, repeat_rule and repeat_state, which are short.
+// TextBytes returns the length of the payload and all texts in bytes, except retry_policy, claim_id, repeat_rule and
+// repeat_state, which are short.
 func TextBytes(a *clock.Alarm) int {
 	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) + len(a.Traceparent) + len(a.AnsweredBy)
 }
 
-// replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It changes this copy,
-// not the stored row.
+// replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It
+// changes this copy, not the stored row.
 func (r *Row) replaceUnreadable(unreadable string) {
 	r.LastError = unreadable
 	known := func(value *int64, first, last, instead int64) {

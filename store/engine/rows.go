@@ -7,7 +7,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// AttemptRow is a row of the table ring_attempt in the order of its columns. The row types of each engine's generated code convert to it.
+// AttemptRow is a row of the table ring_attempt in the order of its columns. The row types of each engine's generated
+// code convert to it.
 type AttemptRow struct {
 	ID          int64
 	AlarmID     int64

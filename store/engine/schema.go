@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Migrate applies the missing migrations under a lock, and makes the shards of a new database. It has no deadline of its own, except for
-// reaching the server. The end of ctx takes effect between two statements.
+// Migrate applies the missing migrations under a lock, and makes the shards of a new database. It has no deadline of
+// its own, except for reaching the server. The end of ctx takes effect between two statements.
 func (s *Store) Migrate(ctx context.Context) error {
 	session, err := s.driver.OpenMigration(ctx)
 	if err != nil {
@@ -76,11 +76,12 @@ func (m *MigrationSession) close() {
 	}
 }
 
-// checkTime is the additional time of a check. With PostgreSQL it compares the sessions of up to 24 connections, one after the other. At 300 ms a
-// round trip they take half a minute.
+// checkTime is the additional time of a check. With PostgreSQL it compares the sessions of up to 24 connections, one
+// after the other. At 300 ms a round trip they take half a minute.
 const checkTime = time.Minute
 
-// Check compares the server, the schema's version and the shard count with the needs of this build, and remembers the shard count and the server's name.
+// Check compares the server, the schema's version and the shard count with the needs of this build, and remembers the
+// shard count and the server's name.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := s.deadlineWith(ctx, checkTime)
 	defer cancel()
@@ -136,15 +137,17 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// named returns err after the engine's name. A repetition of the call would meet the same error, so it gets no kind of package clock.
+// named returns err after the engine's name. A repetition of the call would meet the same error, so it gets no kind of
+// package clock.
 func (s *Store) named(err error) error { return fmt.Errorf("%s: %w", s.traits.Name, err) }
 
-// errSteps refuses a database with only some of the steps in which builds from before version 0.1 made a schema. The named build knows all of
-// them. A database with all steps has the schema of a new one.
+// errSteps refuses a database with only some of the steps in which builds from before version 0.1 made a schema. The
+// named build knows all of them. A database with all steps has the schema of a new one.
 var errSteps = errors.New("steps of builds from before version 0.1 are missing, which this build does not know: " +
 	"first run the migrate command of a clockd built from commit ba4aebb")
 
-// refuseSteps returns errSteps if some of the steps are missing. The first of them was version 1, which a new database does not have.
+// refuseSteps returns errSteps if some of the steps are missing. The first of them was version 1, which a new database
+// does not have.
 func (m *MigrationSession) refuseSteps(ctx context.Context, has int64, migrations []Migration) error {
 	var whole int64
 	for i := range migrations {
@@ -169,8 +172,8 @@ func (m *MigrationSession) refuseSteps(ctx context.Context, has int64, migration
 	return fmt.Errorf("the schema has version %d of %d: %w", has, whole, errSteps)
 }
 
-// SchemaVersion returns the version of the newest applied migration; 0 if there is none. isNoTable reports that the table of versions does
-// not exist.
+// SchemaVersion returns the version of the newest applied migration; 0 if there is none. isNoTable reports that the
+// table of versions does not exist.
 func SchemaVersion(ctx context.Context, dialect goose.Dialect, db database.DBTxConn, isNoTable func(error) bool) (int64, error) {
 	versions, err := database.NewStore(dialect, goose.DefaultTablename)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/clock/settings"
 )
 
-// SettingRow is a row of the tables application_setting and application_setting_history. The row types of each engine's generated code
-// convert to it.
+// SettingRow is a row of the tables application_setting and application_setting_history. The row types of each engine's
+// generated code convert to it.
 type SettingRow struct {
 	Application string
 	Version     int64
@@ -89,7 +89,8 @@ func (s *Store) ChangeSettings(ctx context.Context, change settings.Change) (v s
 	return v, nil
 }
 
-// settingsAct returns the act of a change. It names the versions alone, because documents have secrets; the history has the documents.
+// settingsAct returns the act of a change. It names the versions alone, because documents have secrets; the history has
+// the documents.
 func settingsAct(v *settings.Version) clock.Act {
 	type state struct {
 		Version int64 `json:"version"`

@@ -8,23 +8,25 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// SettleTx is a transaction that settles one claim: the open transaction of a held claim, or another one. Its methods change only rows that
-// are still as Settlement.Claimed says, and pass over rows that the claim has lost. They may send their statements with the COMMIT. An old
-// build may settle too.
+// SettleTx is a transaction that settles one claim: the open transaction of a held claim, or another one. Its methods
+// change only rows that are still as Settlement.Claimed says, and pass over rows that the claim has lost. They may send
+// their statements with the COMMIT. An old build may settle too.
 type SettleTx interface {
 	Tx
-	// Confirm writes clock.ConfirmedRow to the rows of the rings of a two-phase claim (store.ClaimRequest.ConfirmsAtOnce).
+	// Confirm writes clock.ConfirmedRow to the rows of the rings of a two-phase claim
+	// (store.ClaimRequest.ConfirmsAtOnce).
 	Confirm(ctx context.Context, rings []clock.Ring) error
-	// Settle writes the rows, and adds the attempts of the rows that are still as Settlement.Claimed says. All rows have the same state and
-	// update_time in Settlement.Claimed, because the claim or its last settlement wrote them all at one time. It keeps the newest clock.MaxAttempts of each
-	// alarm. Each alarm with attempts is in settled. Settle need not write a row that stays unchanged (Settlement.Unchanged).
+	// Settle writes the rows, and adds the attempts of the rows that are still as Settlement.Claimed says. All rows
+	// have the same state and update_time in Settlement.Claimed, because the claim or its last settlement wrote them
+	// all at one time. It keeps the newest clock.MaxAttempts of each alarm. Each alarm with attempts is in settled.
+	// Settle need not write a row that stays unchanged (Settlement.Unchanged).
 	Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error
 }
 
 var _ store.Settler = (*claim)(nil)
 
-// Settle writes the rows whose fate differs from the row that the claim wrote, and the attempts. A confirmed ring of a held claim needs only
-// the COMMIT, and an attempt if the ring before it was not acknowledged.
+// Settle writes the rows whose fate differs from the row that the claim wrote, and the attempts. A confirmed ring of a
+// held claim needs only the COMMIT, and an attempt if the ring before it was not acknowledged.
 func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fate) error {
 	if len(fates) != len(c.rings) {
 		panic(fmt.Sprintf("engine: %d fates of %d rings", len(fates), len(c.rings)))
@@ -44,8 +46,8 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 	return err
 }
 
-// keepAwaited keeps the rings whose fate is Awaited for the next settlement. The transaction of a held claim is over. Without such a ring
-// the claim stays as it is.
+// keepAwaited keeps the rings whose fate is Awaited for the next settlement. The transaction of a held claim is over.
+// Without such a ring the claim stays as it is.
 func (c *claim) keepAwaited(fates []clock.Fate) {
 	var rings []clock.Ring
 	var claimed []clock.RingRow
@@ -81,8 +83,8 @@ func (c *claim) writeSettlements(ctx context.Context, doing string, settled []st
 	return nil
 }
 
-// inSettleTx runs do in the transaction of a held claim, or in a transaction of its own, and commits. The transaction of a held claim is never
-// replayed: its rings were handed out.
+// inSettleTx runs do in the transaction of a held claim, or in a transaction of its own, and commits. The transaction
+// of a held claim is never replayed: its rings were handed out.
 func (c *claim) inSettleTx(ctx context.Context, doing string, do func(ctx context.Context, t SettleTx) error) error {
 	if c.tx != nil {
 		return c.s.call(ctx, doing, func(ctx context.Context) error {

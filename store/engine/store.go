@@ -55,8 +55,8 @@ type known struct {
 	placements    placements
 }
 
-// New returns a Store above the driver. The Store owns the driver and closes it; after an error, New has closed it. Migrate, if needed, and
-// Check must come before all other methods.
+// New returns a Store above the driver. The Store owns the driver and closes it; after an error, New has closed it.
+// Migrate, if needed, and Check must come before all other methods.
 func New(cfg Config, deps Deps, d Driver) (*Store, error) {
 	m, err := newMetrics(deps.Registerer)
 	if err != nil {

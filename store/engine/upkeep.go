@@ -42,8 +42,8 @@ func (s *Store) Expire(ctx context.Context, now clock.Instant, shards []int, fro
 	return store.ExpiredPage{Ended: claimed.Ended, Moved: claimed.Moved, Next: next}, nil
 }
 
-// listEnding lists the ids whose alarms may not ring any more, of each placement at once. It fails if all of them fail; the next pass looks
-// at the alarms of a placement that failed again.
+// listEnding lists the ids whose alarms may not ring any more, of each placement at once. It fails if all of them fail;
+// the next pass looks at the alarms of a placement that failed again.
 func (s *Store) listEnding(ctx context.Context, now clock.Instant, ids []int64) ([]int64, error) {
 	placed := s.placements()
 	parts := placed.split(len(ids), func(i int) int { return placed.ofID(ids[i]) })
@@ -61,8 +61,8 @@ func (s *Store) listEnding(ctx context.Context, now clock.Instant, ids []int64) 
 // maxPurge is the largest number of rows that one transaction deletes, so that no transaction holds its locks for long.
 const maxPurge = 500
 
-// Purge deletes finished alarms of each placement in turn. The next call begins with the next placement, so that no placement waits for
-// another one that always has more. A placement that fails is left out, unless all fail.
+// Purge deletes finished alarms of each placement in turn. The next call begins with the next placement, so that no
+// placement waits for another one that always has more. A placement that fails is left out, unless all fail.
 func (s *Store) Purge(ctx context.Context, before, settled clock.Instant, limit int) (deleted int, err error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -80,7 +80,8 @@ func (s *Store) Purge(ctx context.Context, before, settled clock.Instant, limit 
 	return deleted, allFailed(errs)
 }
 
-// purgePlacement deletes finished alarms of one placement, up to maxPurge in one transaction. It ends after a transaction that found fewer.
+// purgePlacement deletes finished alarms of one placement, up to maxPurge in one transaction. It ends after a
+// transaction that found fewer.
 func (s *Store) purgePlacement(ctx context.Context, p Purge, limit int) (deleted int, err error) {
 	p.Shards = max(1, s.ShardCount())
 	for deleted < limit {

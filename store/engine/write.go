@@ -16,17 +16,17 @@ var ErrKeyExists = errors.New("a key exists or is locked")
 // ErrReplay ends a transaction whose rows changed after it read them. The transaction is rolled back and runs again.
 var ErrReplay = errors.New("rows changed meanwhile")
 
-// UncommittedKey replaces the id of a row whose key another transaction has inserted and not committed. Whether the key exists is not known
-// yet. The op gets the verdict clock.Locked.
+// UncommittedKey replaces the id of a row whose key another transaction has inserted and not committed. Whether the key
+// exists is not known yet. The op gets the verdict clock.Locked.
 const UncommittedKey int64 = -1
 
-// maxRefusals bounds how many refusals ByHalves accepts. Each refusal costs a statement or a short wait. One locked element among 500
-// costs 10 refusals.
+// maxRefusals bounds how many refusals ByHalves accepts. Each refusal costs a statement or a short wait. One locked
+// element among 500 costs 10 refusals.
 const maxRefusals = 32
 
-// ByHalves runs a statement that the server refuses as a whole if a row or a key is locked. It halves each refused part, until the locked
-// elements are alone. After maxRefusals refusals it treats all elements of a refused part as locked. It returns the results of run in the
-// order of all. ofLocked returns the results of locked elements.
+// ByHalves runs a statement that the server refuses as a whole if a row or a key is locked. It halves each refused
+// part, until the locked elements are alone. After maxRefusals refusals it treats all elements of a refused part as
+// locked. It returns the results of run in the order of all. ofLocked returns the results of locked elements.
 func ByHalves[T, R any](all []T, run func(part []T) (results []R, refused bool, err error), ofLocked func(part []T) []R) ([]R, error) {
 	refusals := 0
 	var runPart func(part []T) ([]R, error)
@@ -53,8 +53,9 @@ func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids [
 	return ByHalves(rows, insert, func(part []*clock.Alarm) []int64 { return slices.Repeat([]int64{UncommittedKey}, len(part)) })
 }
 
-// Change is one row to rewrite: Old is the locked row, New is the row to write. If the generations differ, the change also rewrites the
-// content of the set. If they are equal (cancel, answer, resend, kick, discard, pause, resume, recomputation), it does not touch payload and claim_id.
+// Change is one row to rewrite: Old is the locked row, New is the row to write. If the generations differ, the change
+// also rewrites the content of the set. If they are equal (cancel, answer, resend, kick, discard, pause, resume,
+// recomputation), it does not touch payload and claim_id.
 type Change struct {
 	Old, New *clock.Alarm
 	Attempt  *clock.Attempt // attempt to keep with the row; nil for none
@@ -65,7 +66,8 @@ func (c *Change) IsCancel() bool {
 	return c.New.State == clock.Cancelled && c.New.Generation == c.Old.Generation && !c.Old.State.Over()
 }
 
-// SetRows sets row to the row to write. In old it sets id, generation and the columns that a ring changes to their values before.
+// SetRows sets row to the row to write. In old it sets id, generation and the columns that a ring changes to their
+// values before.
 func (c *Change) SetRows(row, old *Row) {
 	row.SetAlarm(c.New)
 	old.SetRing(c.Old.ID, c.Old.Generation, &c.Old.RingRow)
@@ -86,28 +88,33 @@ func ChangeAttempts(changes []Change) []store.AlarmAttempt {
 type WriteTx interface {
 	Tx
 	ActsTx
-	// Insert inserts the rows and returns their ids in order. Rows with an id keep it. The id is 0 if the key exists, and UncommittedKey if another open transaction
-	// has inserted it. An engine that cannot tell which keys exist returns ErrKeyExists instead. Insert does not wait for a row that is
-	// locked elsewhere. absent says that the keys were just read as absent, so the insert probably succeeds.
+	// Insert inserts the rows and returns their ids in order. Rows with an id keep it. The id is 0 if the key exists,
+	// and UncommittedKey if another open transaction has inserted it. An engine that cannot tell which keys exist
+	// returns ErrKeyExists instead. Insert does not wait for a row that is locked elsewhere. absent says that the keys
+	// were just read as absent, so the insert probably succeeds.
 	Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error)
-	// Cancel cancels the alarms of the keys that are scheduled, not locked and not in doubt. now is when they end. It returns the
-	// cancelled alarms in any order; with brief it may return them as CancelledAlarm does. It may leave any alarm to Lock and Update.
-	// An engine that gains nothing from Cancel leaves all alarms.
+	// Cancel cancels the alarms of the keys that are scheduled, not locked and not in doubt. now is when they end. It
+	// returns the cancelled alarms in any order; with brief it may return them as CancelledAlarm does. It may leave any
+	// alarm to Lock and Update. An engine that gains nothing from Cancel leaves all alarms.
 	Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, brief bool) ([]clock.Alarm, error)
-	// Lock locks the existing rows of the keys and returns them in any order. It skips rows locked elsewhere; with wait > 0 it first
-	// waits that long for them. With brief it leaves out the payload, and may leave out each column that no cancel needs. A cancel
-	// needs key, id, shard, state, generation, next_try_time, last_error, in_doubt and rung_at.
+	// Lock locks the existing rows of the keys and returns them in any order. It skips rows locked elsewhere; with wait
+	// > 0 it first waits that long for them. With brief it leaves out the payload, and may leave out each column that
+	// no cancel needs. A cancel needs key, id, shard, state, generation, next_try_time, last_error, in_doubt and
+	// rung_at.
 	Lock(ctx context.Context, keys []clock.Key, wait time.Duration, brief bool) ([]clock.Alarm, error)
 	// Read returns the existing rows of the keys as last committed. It does not lock them.
 	Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error)
-	// Update rewrites the rows and returns how many it rewrote. It rewrites a row only while id, generation and state equal the values
-	// in Old. For an answer, a resend, a kick, a discard, a pause, a resume or a recomputation, ring_no must equal the value in Old too. Where Lock may not lock, in_doubt must too. Update adds the attempts of the changes and
-	// keeps the newest clock.MaxAttempts of each row.
+	// Update rewrites the rows and returns how many it rewrote. It rewrites a row only while id, generation and state
+	// equal the values in Old. For an answer, a resend, a kick, a discard, a pause, a resume or a recomputation,
+	// ring_no must equal the value in Old too. Where Lock may not lock, in_doubt must too. Update adds the attempts of
+	// the changes and keeps the newest clock.MaxAttempts of each row.
 	Update(ctx context.Context, changes []Change) (int, error)
-	// PutZones notes the time zones of rows that this transaction has inserted or rewritten. zones has at least one element, by id.
+	// PutZones notes the time zones of rows that this transaction has inserted or rewritten. zones has at least one
+	// element, by id.
 	PutZones(ctx context.Context, zones []AlarmZone) error
-	// Restore inserts rows with all their columns, and returns their ids in order. The database gives the ids, unless a row has one. The keys
-	// were just read as absent. If one exists nevertheless, Restore returns ErrKeyExists, or an error that replays the transaction.
+	// Restore inserts rows with all their columns, and returns their ids in order. The database gives the ids, unless a
+	// row has one. The keys were just read as absent. If one exists nevertheless, Restore returns ErrKeyExists, or an
+	// error that replays the transaction.
 	Restore(ctx context.Context, rows []*Row) ([]int64, error)
 	// AddAttempts adds attempts of restored rows, and keeps the newest clock.MaxAttempts of each row.
 	AddAttempts(ctx context.Context, attempts []store.AlarmAttempt) error
@@ -115,7 +122,8 @@ type WriteTx interface {
 	Delete(ctx context.Context, id int64) (int64, error)
 }
 
-// Write applies the ops of each placement in one transaction. If some of these transactions fail, their ops are refused.
+// Write applies the ops of each placement in one transaction. If some of these transactions fail, their ops are
+// refused.
 func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decision, error) {
 	ctx, cancel := s.deadlineWith(ctx, r.LockWait)
 	defer cancel()
@@ -148,8 +156,9 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 	return decisions, nil
 }
 
-// writePart applies ops of one placement in one transaction, and again after a definite rollback. After a try that waited in vain for a
-// lock, the next tries lock first. ids are the ids of the alarms that the ops create; nil: the database gives them.
+// writePart applies ops of one placement in one transaction, and again after a definite rollback. After a try that
+// waited in vain for a lock, the next tries lock first. ids are the ids of the alarms that the ops create; nil: the
+// database gives them.
 func (s *Store) writePart(ctx context.Context, r clock.WriteRequest, placement int, ids []int64) (decisions []clock.Decision, err error) {
 	try := WriteTry{Wait: r.LockWait, Shards: s.ShardCount(), Placement: placement}
 	err = s.replay(ctx, func() error {
@@ -167,9 +176,10 @@ func (s *Store) writePart(ctx context.Context, r clock.WriteRequest, placement i
 	return decisions, nil
 }
 
-// writeGroup applies a group of ops within tx. Without LockWait it first offers the common cases to the engine, in one statement each:
-// Insert inserts sets as if all keys were new, and Cancel cancels alarms as if all were scheduled. An engine that gains nothing from that
-// leaves the rows. writeGroup then locks, decides and rewrites the remaining rows. The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
+// writeGroup applies a group of ops within tx. Without LockWait it first offers the common cases to the engine, in one
+// statement each: Insert inserts sets as if all keys were new, and Cancel cancels alarms as if all were scheduled. An
+// engine that gains nothing from that leaves the rows. writeGroup then locks, decides and rewrites the remaining rows.
+// The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
 func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int, ids []int64) ([]clock.Decision, error) {
 	w := write{
 		tx: tx, WriteRequest: r, shardCount: shardCount, ids: ids, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
@@ -217,7 +227,8 @@ func (w *write) insertFirst(ctx context.Context) error {
 	return err
 }
 
-// cancelFirst cancels scheduled alarms without a condition. Its verdict equals the verdict of clock.Op.Decide on such a row.
+// cancelFirst cancels scheduled alarms without a condition. Its verdict equals the verdict of clock.Op.Decide on such a
+// row.
 func (w *write) cancelFirst(ctx context.Context) error {
 	var keys []clock.Key
 	brief := true
@@ -305,8 +316,9 @@ func (w *write) decideRest(ctx context.Context) error {
 	return w.decideRows(ctx, locked, lockedElsewhere)
 }
 
-// loadRows returns the rows of the keys, by key, as read returns them. If rows come with payloads, it reads only as many as stay
-// within LoadBytes even when each has the largest payload. A write loads at least one row. loadRows returns the keys that it did not read.
+// loadRows returns the rows of the keys, by key, as read returns them. If rows come with payloads, it reads only as
+// many as stay within LoadBytes even when each has the largest payload. A write loads at least one row. loadRows
+// returns the keys that it did not read.
 func (w *write) loadRows(
 	keys []clock.Key, withoutPayloads bool, read func([]clock.Key) ([]clock.Alarm, error),
 ) (byKey map[clock.Key]*clock.Alarm, later []clock.Key, err error) {
@@ -352,8 +364,8 @@ func (w *write) postpone(keys []clock.Key) {
 	}
 }
 
-// decideRows decides the undecided ops and writes their rows. locked holds rows that this transaction has locked, lockedElsewhere
-// rows that another transaction has locked.
+// decideRows decides the undecided ops and writes their rows. locked holds rows that this transaction has locked,
+// lockedElsewhere rows that another transaction has locked.
 func (w *write) decideRows(ctx context.Context, locked, lockedElsewhere map[clock.Key]*clock.Alarm) error {
 	var changes []Change
 	var acts []clock.Act

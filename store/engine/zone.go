@@ -11,7 +11,8 @@ import (
 
 // Zones reads which alarms depend on the data of a time zone, and keeps the state of their recomputation.
 type Zones interface {
-	// ListZoned returns at most limit ids of alarms of the time zone, above after, in order. An alarm may have left the time zone.
+	// ListZoned returns at most limit ids of alarms of the time zone, above after, in order. An alarm may have left the
+	// time zone.
 	ListZoned(ctx context.Context, timeZone string, after int64, limit int) ([]int64, error)
 	// ReadZoneState returns the state, and a revision that rises with each change of it.
 	ReadZoneState(ctx context.Context) (revision int64, document string, err error)

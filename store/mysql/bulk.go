@@ -36,8 +36,9 @@ func (r *repeated) expand(prefix string, rows int) string {
 	return prefix + r.before + r.first + strings.Repeat(r.next, rows-1) + r.after
 }
 
-// join returns the arguments of the whole statement: the generated arguments before the rows, the arguments of all rows, then the generated
-// arguments after them. An argument that only the first row has counts as an argument before the rows.
+// join returns the arguments of the whole statement: the generated arguments before the rows, the arguments of all
+// rows, then the generated arguments after them. An argument that only the first row has counts as an argument before
+// the rows.
 func (r *repeated) join(generated, rows []any) []any {
 	before := paramsIn(r.before) + paramsIn(r.first) - paramsIn(r.next)
 	after := paramsIn(r.after)
@@ -46,8 +47,8 @@ func (r *repeated) join(generated, rows []any) []any {
 
 func paramsIn(text string) int { return strings.Count(text, "?") }
 
-// bulk is a DBTX for one generated method. It runs the method's statement for many rows, with their arguments instead of the arguments that the
-// method passes for one row.
+// bulk is a DBTX for one generated method. It runs the method's statement for many rows, with their arguments instead
+// of the arguments that the method passes for one row.
 type bulk struct {
 	dbsqlc.DBTX
 	rows   int
@@ -72,8 +73,8 @@ func (b bulk) expand(query string, args []any) (string, []any) {
 	return parts.expand(b.prefix, b.rows), parts.join(args, b.args)
 }
 
-// chunks calls do for consecutive ranges of n rows. A range has at most maxBulk rows and at most maxBytes bytes by size. A single row may
-// be larger than maxBytes.
+// chunks calls do for consecutive ranges of n rows. A range has at most maxBulk rows and at most maxBytes bytes by
+// size. A single row may be larger than maxBytes.
 func chunks(n, maxBytes int, size func(i int) int, do func(from, to int) error) error {
 	for from := 0; from < n; {
 		to, bytes := from, 0

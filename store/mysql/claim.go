@@ -115,8 +115,8 @@ func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	})
 }
 
-// take runs the conditional UPDATE that decides the claim. It changes only the row versions that LockDue read: on a server that ignores
-// locks another transaction may have changed a row since.
+// take runs the conditional UPDATE that decides the claim. It changes only the row versions that LockDue read: on a
+// server that ignores locks another transaction may have changed a row since.
 func (t *claimTx) take(ctx context.Context, rows []*engine.DueRow) (int, error) {
 	q, r, now, v := t.d.q, t.request, int64(t.request.Now), versionsOf(rows)
 	db, common := lastRepeated{DBTX: t, values: v.texts}, &v.common

@@ -8,7 +8,8 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// The arguments of the statements that write the columns of many rows. In an UPDATE -1, the value of clock.NoInstant, stands for NULL.
+// The arguments of the statements that write the columns of many rows. In an UPDATE -1, the value of clock.NoInstant,
+// stands for NULL.
 var (
 	insertArgs  = rowArgs[engine.Row, dbsqlc.InsertAlarmsParams](dbsqlc.InsertAlarms, nil, "Build")
 	restoreArgs = rowArgs[engine.Row, dbsqlc.RestoreAlarmsParams](dbsqlc.RestoreAlarms, nil, "Build")
@@ -19,7 +20,8 @@ var (
 	actArgs     = rowArgs[engine.NewActRow, dbsqlc.AddActsParams](dbsqlc.AddActs, nil)
 )
 
-// rowArgs returns the Args of a statement. It panics if a row of the statement has more or fewer parameters than P has columns.
+// rowArgs returns the Args of a statement. It panics if a row of the statement has more or fewer parameters than P has
+// columns.
 func rowArgs[R, P any](query string, null any, others ...string) *engine.Args[R, P] {
 	args, parts := engine.NewArgs[R, P](null, others...), split(query)
 	if wanted := paramsIn(parts.next); args.Len() != wanted {

@@ -13,7 +13,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// cutter is a proxy that cuts a connection when the client sends a given text: before the text reaches the server, or before the reply.
+// cutter is a proxy that cuts a connection when the client sends a given text: before the text reaches the server, or
+// before the reply.
 type cutter struct {
 	net.Listener
 	server        string

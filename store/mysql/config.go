@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
-// its leases.
+// leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose
+// reads hang keeps its leases.
 const leaseConns = 2
 
 // Deps are the dependencies of a store.
@@ -62,8 +62,9 @@ func (c Config) Validate() error {
 var errURL = errors.New("mysql: the database URL cannot be read: it must be mysql://user:password@host:port/database (or mariadb://), " +
 	"with special characters of user and password percent-encoded")
 
-// driver returns the driver's configuration. Connections compare text byte for byte. They put parameters into the statement themselves, which
-// takes one round trip instead of three. A connection is given up when its server becomes read-only.
+// driver returns the driver's configuration. Connections compare text byte for byte. They put parameters into the
+// statement themselves, which takes one round trip instead of three. A connection is given up when its server becomes
+// read-only.
 func (c Config) driver(log *slog.Logger) (*mysql.Config, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "mysql" && u.Scheme != "mariadb" || u.Host == "" || u.Opaque != "" {

@@ -19,17 +19,18 @@ import (
 
 // The first statements of every connection, in this order. prepare sends further statements after them.
 //
-// The server's default isolation, REPEATABLE READ, would lock gaps and deadlock. Statements wait one second for a lock unless they say
-// otherwise; that is MySQL's shortest wait. A value that does not fit its column is an error.
+// The server's default isolation, REPEATABLE READ, would lock gaps and deadlock. Statements wait one second for a lock
+// unless they say otherwise; that is MySQL's shortest wait. A value that does not fit its column is an error.
 //
-// A transaction whose client is stuck or gone ends after clock.IdleInTransaction on MariaDB. MySQL has no such limit, so there the server
-// ends a connection that is silent for 8 s, and the pools keep idle connections for a shorter time. The server gives up a client that does
-// not read for clock.IdleInTransaction.
+// A transaction whose client is stuck or gone ends after clock.IdleInTransaction on MariaDB. MySQL has no such limit,
+// so there the server ends a connection that is silent for 8 s, and the pools keep idle connections for a shorter time.
+// The server gives up a client that does not read for clock.IdleInTransaction.
 //
-// TiDB runs the comment for MySQL, and its own. There optimistic transactions would take no locks, and a key that exists would be noticed only
-// by the COMMIT.
+// TiDB runs the comment for MySQL, and its own. There optimistic transactions would take no locks, and a key that
+// exists would be noticed only by the COMMIT.
 //
-// MariaDB would turn lists of 1,000 values and more into joins; in_predicate_conversion_threshold = 0 keeps them ranges.
+// MariaDB would turn lists of 1,000 values and more into joins; in_predicate_conversion_threshold = 0 keeps them
+// ranges.
 const (
 	isolateSession = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 	prepareSession = `SET SESSION timestamp = DEFAULT, innodb_lock_wait_timeout = 1, net_write_timeout = %[2]d, sql_mode = 'STRICT_TRANS_TABLES', autocommit = %[1]d
@@ -42,8 +43,8 @@ const (
 // maxIdle is how long a pool keeps an idle connection to MySQL. It is shorter than the wait_timeout above.
 const maxIdle = 5 * time.Second
 
-// connector makes connections with a prepared session. The driver's own timeout covers only the dial. The context must end, because a server
-// that accepts the connection but never responds would block forever (see dialer).
+// connector makes connections with a prepared session. The driver's own timeout covers only the dial. The context must
+// end, because a server that accepts the connection but never responds would block forever (see dialer).
 type connector struct {
 	driver.Connector
 	autocommit bool
@@ -73,8 +74,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// prepare sets the session and reads its variables. On a Galera server it waits for the commits of the other servers (catchUp). It returns
-// engine.ErrReadOnly if the server refuses writes.
+// prepare sets the session and reads its variables. On a Galera server it waits for the commits of the other servers
+// (catchUp). It returns engine.ErrReadOnly if the server refuses writes.
 func (c connector) prepare(ctx context.Context, session sessionConn) error {
 	prepare := fmt.Sprintf(prepareSession, engine.Bit(c.autocommit), int(clock.IdleInTransaction.Seconds()))
 	for _, statement := range append([]string{isolateSession, prepare}, c.session...) {
@@ -99,17 +100,20 @@ func (c connector) prepare(ctx context.Context, session sessionConn) error {
 	return writable(variables)
 }
 
-// snapshotIsolation is a variable of MariaDB. A locking read, also with SKIP LOCKED, would fail at a row that has changed since the statement
-// began. An UPDATE that reads a whole table, as RenewLeases and YieldAllShards do, would wait for locked rows that do not match.
+// snapshotIsolation is a variable of MariaDB. A locking read, also with SKIP LOCKED, would fail at a row that has
+// changed since the statement began. An UPDATE that reads a whole table, as RenewLeases and YieldAllShards do, would
+// wait for locked rows that do not match.
 //
-// From 11.6.2 the variable is on by default, and prepareSession turns it off. Before, 10.6.18, 10.11.8, 11.4.2 and later releases of their
-// series have it, off by default. No version comment fits these. If such a server has it on, another statement turns it off.
+// From 11.6.2 the variable is on by default, and prepareSession turns it off. Before, 10.6.18, 10.11.8, 11.4.2 and
+// later releases of their series have it, off by default. No version comment fits these. If such a server has it on,
+// another statement turns it off.
 const snapshotIsolation = "innodb_snapshot_isolation"
 
 // replicaVariables are the variables that a replica sets. They also show a replica to users who may write there.
 var replicaVariables = []string{"read_only", "super_read_only", "innodb_read_only"}
 
-// readVariables reads snapshotIsolation, galera and replicaVariables. The result has only the variables that exist on the server.
+// readVariables reads snapshotIsolation, galera and replicaVariables. The result has only the variables that exist on
+// the server.
 func readVariables(ctx context.Context, session driver.QueryerContext) (map[string]string, error) {
 	names := strings.Join(append([]string{snapshotIsolation, galera}, replicaVariables...), "', '")
 	rows, err := session.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('"+names+"')", nil)
@@ -139,8 +143,8 @@ func writable(variables map[string]string) error {
 	return nil
 }
 
-// open returns a pool that keeps up to size connections. Without autocommit every statement runs in a transaction, which the first statement
-// begins. Each connection first runs the statements of session.
+// open returns a pool that keeps up to size connections. Without autocommit every statement runs in a transaction,
+// which the first statement begins. Each connection first runs the statements of session.
 func open(d *mysql.Config, size int, autocommit bool, session ...string) (*sql.DB, error) {
 	c, err := mysql.NewConnector(d)
 	if err != nil {

@@ -11,15 +11,17 @@ import (
 const (
 	// connectLimit is the time limit of one connect: dial, handshake and preparation of the session.
 	connectLimit = 8 * time.Second
-	// callerLimit is the longest wait of a caller whose own limit is longer. Its error is definite, because nothing was sent.
+	// callerLimit is the longest wait of a caller whose own limit is longer. Its error is definite, because nothing was
+	// sent.
 	callerLimit = 5 * time.Second
-	// spareConnects is the number of connects and unused connections that a dialer may have beyond the size of its pool.
+	// spareConnects is the number of connects and unused connections that a dialer may have beyond the size of its
+	// pool.
 	spareConnects = 3
 )
 
-// dialer connects for a pool. A connect goes on when its caller leaves, and the next caller gets the connection. A server that is short of
-// processor time takes longer to accept a connection than a claim may last. If each caller began again, none would ever be connected, and each
-// attempt would take processor time from the server.
+// dialer connects for a pool. A connect goes on when its caller leaves, and the next caller gets the connection. A
+// server that is short of processor time takes longer to accept a connection than a claim may last. If each caller
+// began again, none would ever be connected, and each attempt would take processor time from the server.
 type dialer struct {
 	driver.Connector
 	most     int           // connects and unused connections, at most
@@ -83,7 +85,8 @@ func (d *dialer) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// alive reports whether a connection that was not used at once still works. The pool checks only connections that it has used before.
+// alive reports whether a connection that was not used at once still works. The pool checks only connections that it
+// has used before.
 func alive(ctx context.Context, conn driver.Conn) bool {
 	r, checks := conn.(driver.SessionResetter)
 	return !checks || r.ResetSession(ctx) == nil
@@ -115,7 +118,8 @@ func (d *dialer) takeUnused() driver.Conn {
 	return conn
 }
 
-// begin begins a connect if there are fewer connects than callers, or if the last one has lasted for long. The caller holds mu.
+// begin begins a connect if there are fewer connects than callers, or if the last one has lasted for long. The caller
+// holds mu.
 func (d *dialer) begin() {
 	enough := d.connecting >= len(d.callers) && time.Since(d.begun) < d.patience
 	if enough || len(d.callers) == 0 || d.connecting+len(d.unused) >= d.most || d.ctx.Err() != nil {
@@ -137,8 +141,8 @@ func (d *dialer) connect() {
 	d.begin()
 }
 
-// pass gives the result to the caller that has waited the longest. An error is dropped while a connect for each caller is under way. A
-// connection without a caller is kept for maxIdle. The caller holds mu.
+// pass gives the result to the caller that has waited the longest. An error is dropped while a connect for each caller
+// is under way. A connection without a caller is kept for maxIdle. The caller holds mu.
 func (d *dialer) pass(r connected) {
 	switch {
 	case r.err != nil && d.connecting >= len(d.callers):

@@ -175,7 +175,8 @@ func TestNoConnectionIsLost(t *testing.T) {
 	})
 }
 
-// A failure is for waiting callers. A connection without a caller is closed when it is old, and is not used when it is broken.
+// A failure is for waiting callers. A connection without a caller is closed when it is old, and is not used when it is
+// broken.
 func TestOldResultsOfConnectsAreDropped(t *testing.T) {
 	inDialer(t, func(t *testing.T, s *slowServer, connect func(time.Duration) error) {
 		refused := errors.New("refused")
@@ -250,7 +251,8 @@ func TestCloseOfADialerLeavesNothing(t *testing.T) {
 	})
 }
 
-// Each connection takes longer to open than a claim may last, as at a server that is short of processor time. Claims succeed all the same.
+// Each connection takes longer to open than a claim may last, as at a server that is short of processor time. Claims
+// succeed all the same.
 func TestClaimsSucceedWhenConnectingTakesLonger(t *testing.T) {
 	const delay, limit = 150 * time.Millisecond, 700 * time.Millisecond // a connection takes more replies than a claim
 	direct := migrated(t)
@@ -276,8 +278,8 @@ func TestClaimsSucceedWhenConnectingTakesLonger(t *testing.T) {
 	}
 }
 
-// laggingURL returns the URL of a proxy to the server of a database. The proxy holds back each piece of the server's bytes for lag, in
-// nanoseconds.
+// laggingURL returns the URL of a proxy to the server of a database. The proxy holds back each piece of the server's
+// bytes for lag, in nanoseconds.
 func laggingURL(t *testing.T, database string, lag *atomic.Int64) string {
 	t.Helper()
 	u, err := url.Parse(database)

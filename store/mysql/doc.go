@@ -1,14 +1,16 @@
-// Package mysql keeps alarms in MariaDB 10.6 or newer and in MySQL 8 or newer. Its tests run on MariaDB 10.11 and 11.8 and on MySQL 9.7.
-// TiDB 8.5 or newer is experimental: the tests of CI do not run on it.
+// Package mysql keeps alarms in MariaDB 10.6 or newer and in MySQL 8 or newer. Its tests run on MariaDB 10.11 and 11.8
+// and on MySQL 9.7. TiDB 8.5 or newer is experimental: the tests of CI do not run on it.
 //
 // # How it works
 //
-// Each kind of call has a connection pool of its own, so that no kind waits for another: requests that read, requests that write, rings,
-// upkeep (loading, expiring, purging), leases and the clock, and small look-ups. One more connection ends abandoned reads at the server.
+// Each kind of call has a connection pool of its own, so that no kind waits for another: requests that read, requests
+// that write, rings, upkeep (loading, expiring, purging), leases and the clock, and small look-ups. One more connection
+// ends abandoned reads at the server.
 //
-// The driver puts parameters into the statement, so each statement is one round trip. A statement for many rows repeats its tuple, or the
-// SELECT of literals at the beginning of an UPDATE. It has up to 1,000 rows and three quarters of max_allowed_packet. In the pools of writes
-// and of rings the first statement of a transaction begins it. The round trips, including the COMMIT:
+// The driver puts parameters into the statement, so each statement is one round trip. A statement for many rows repeats
+// its tuple, or the SELECT of literals at the beginning of an UPDATE. It has up to 1,000 rows and three quarters of
+// max_allowed_packet. In the pools of writes and of rings the first statement of a transaction begins it. The round
+// trips, including the COMMIT:
 //
 //	a group of sets, all new                   2   INSERT; on MySQL 4: lock, read, INSERT
 //	a group of sets of existing keys           4   INSERT refused, lock, UPDATE; mostly 3, see below
@@ -21,13 +23,14 @@
 //	a batch that rings at most once            7   before delivery: lock, UPDATE, COMMIT; after: read, lock, UPDATE
 //	due alarms of all shards                   1
 //
-// A group of sets is inserted as if all its keys were new: all or nothing, because the server does not tell which keys exist. A refused
-// INSERT is wasted time, so after one the next groups are read first (type optimisticInsert). An INSERT must not wait for a key that another
-// transaction holds. MariaDB refuses such a key at once, with innodb_lock_wait_timeout = 0 for that statement. MySQL waits for at least one
-// second, so on MySQL keys are always read first.
+// A group of sets is inserted as if all its keys were new: all or nothing, because the server does not tell which keys
+// exist. A refused INSERT is wasted time, so after one the next groups are read first (type optimisticInsert). An
+// INSERT must not wait for a key that another transaction holds. MariaDB refuses such a key at once, with
+// innodb_lock_wait_timeout = 0 for that statement. MySQL waits for at least one second, so on MySQL keys are always
+// read first.
 //
-// Rows are ROW_FORMAT=REDUNDANT, which reserves space for a NULL, and claim_id has a fixed length. So a row keeps its size when it rings or
-// ends, and the server changes it in place.
+// Rows are ROW_FORMAT=REDUNDANT, which reserves space for a NULL, and claim_id has a fixed length. So a row keeps its
+// size when it rings or ends, and the server changes it in place.
 //
 // # TiDB
 //
@@ -35,31 +38,36 @@
 //
 //   - Claims are two-phase, so no transaction is open while rings are delivered.
 //   - TiDB parses SKIP LOCKED and locks nothing. lockFree sends NOWAIT instead, and halves the list at a locked row.
-//   - TiDB ignores AND CHAIN. The sessions of claims do not commit by themselves, so a plain COMMIT does the same on every server.
-//   - An INSERT waits up to a second for a key that another transaction has inserted and not committed. LockAlarmsAtOnce does not find such
-//     a key there.
-//   - Each TiDB server gives out ids from a range of its own. So the ids of alarms are unordered: of alarms that are due at one time, a later
-//     set may ring first. The ids of ring_attempt are in order (AUTO_ID_CACHE 1), because they tell which attempt is the newest.
+//   - TiDB ignores AND CHAIN. The sessions of claims do not commit by themselves, so a plain COMMIT does the same on
+//     every server.
+//   - An INSERT waits up to a second for a key that another transaction has inserted and not committed.
+//     LockAlarmsAtOnce does not find such a key there.
+//   - Each TiDB server gives out ids from a range of its own. So the ids of alarms are unordered: of alarms that are
+//     due at one time, a later set may ring first. The ids of ring_attempt are in order (AUTO_ID_CACHE 1), because they
+//     tell which attempt is the newest.
 //   - The time is the clock of the TiDB server to which a connection leads.
 //
-// The suite also runs as if the server were TiDB (TestStoreAsTiDB). tools/tidb parses all statements with TiDB's parser.
+// The suite also runs as if the server were TiDB (TestStoreAsTiDB). tools/tidb parses all statements with TiDB's
+// parser.
 //
 // # Invariants
 //
 //  1. Every session is READ COMMITTED, without innodb_snapshot_isolation, whatever the server's defaults.
-//  2. The conditional UPDATE decides a claim (TakeHeld, TakeTwoPhase, TakeOnce). LockDue before it only avoids waiting. Nothing depends on
-//     SKIP LOCKED, which some relatives of MySQL accept and ignore. LockDue also reads the content of the ring. On such a server the content
-//     may be older than the UPDATE; if the UPDATE meets fewer rows than were locked, the claim begins again. Each conditional UPDATE of an
-//     alarm compares the generation.
+//  2. The conditional UPDATE decides a claim (TakeHeld, TakeTwoPhase, TakeOnce). LockDue before it only avoids waiting.
+//     Nothing depends on SKIP LOCKED, which some relatives of MySQL accept and ignore. LockDue also reads the content
+//     of the ring. On such a server the content may be older than the UPDATE; if the UPDATE meets fewer rows than were
+//     locked, the claim begins again. Each conditional UPDATE of an alarm compares the generation.
 //  3. No statement waits longer than a second for a lock, unless a write is asked to wait.
-//  4. Due, finished and listed rows are found without locks. Rows are locked by primary key or by alarm_key only, so that no lock on an
-//     entry of alarm_due delays a write that moves the entry. FORCE INDEX and STRAIGHT_JOIN enforce this. Without them the server would read a
-//     small table whole, or read purged rows by alarm_due, and wait for unrelated rows.
-//     A statement that locks by primary key waits for each locked row of its list, also if the row does not match. So the settlement of a
-//     committed claim first reads, without locks, which rows the claim still has, and locks only these.
+//  4. Due, finished and listed rows are found without locks. Rows are locked by primary key or by alarm_key only, so
+//     that no lock on an entry of alarm_due delays a write that moves the entry. FORCE INDEX and STRAIGHT_JOIN enforce
+//     this. Without them the server would read a small table whole, or read purged rows by alarm_due, and wait for
+//     unrelated rows. A statement that locks by primary key waits for each locked row of its list, also if the row does
+//     not match. So the settlement of a committed claim first reads, without locks, which rows the claim still has, and
+//     locks only these.
 //  5. Ids are locked in ascending order, and so are keys. A deadlock that happens all the same is replayed.
 //  6. A failed COMMIT is unconfirmed, unless the server itself says that it rolled back.
-//  7. Text is compared byte for byte, but padded with blanks. Business ids do not end with blanks; prefixes may (ListAlarms).
+//  7. Text is compared byte for byte, but padded with blanks. Business ids do not end with blanks; prefixes may
+//     (ListAlarms).
 //
 // # Failures, effects, recovery
 //

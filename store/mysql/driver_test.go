@@ -29,8 +29,8 @@ func TestStoreApart(t *testing.T) { storetest.RunApart(t, testedEngine()) }
 func TestStoreAlone(t *testing.T) { storetest.RunAlone(t, testedEngine()) }
 func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 
-// TestStoreAsMySQL runs the suite's tests of locks as if the server were MySQL. MySQL can neither refuse a locked row at once nor set a
-// variable for one statement.
+// TestStoreAsMySQL runs the suite's tests of locks as if the server were MySQL. MySQL can neither refuse a locked row
+// at once nor set a variable for one statement.
 func TestStoreAsMySQL(t *testing.T) {
 	e := engineAsMySQL()
 	e.Part = storetest.Writes
@@ -265,8 +265,8 @@ func ok(tb testing.TB, err error, doing string) {
 	}
 }
 
-// TestServerClockIgnoresTheSessionsTimestamp sets the session variable timestamp, as a pooler or init_connect may do. Time and claims go
-// by the server's clock nevertheless.
+// TestServerClockIgnoresTheSessionsTimestamp sets the session variable timestamp, as a pooler or init_connect may do.
+// Time and claims go by the server's clock nevertheless.
 func TestServerClockIgnoresTheSessionsTimestamp(t *testing.T) {
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		u := newURL(t)

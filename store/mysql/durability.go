@@ -9,13 +9,14 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// durabilityVariables reads the settings that ReadDurability judges, as sessions that write have them. Not every server has each of them:
-// MariaDB calls the isolation tx_isolation before 11.1.
+// durabilityVariables reads the settings that ReadDurability judges, as sessions that write have them. Not every server
+// has each of them: MariaDB calls the isolation tx_isolation before 11.1.
 const durabilityVariables = `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
 'innodb_doublewrite', 'tx_isolation', 'transaction_isolation', 'read_only', 'wsrep_on', 'auto_increment_increment')`
 
-// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of sessions. With the
-// same round trip it renews the step between ids (renewIDStep), which changes what later inserts report.
+// ReadDurability judges the server's settings for the redo log, the binary log, torn pages, and the isolation of
+// sessions. With the same round trip it renews the step between ids (renewIDStep), which changes what later inserts
+// report.
 func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
 	v, err := d.variables(ctx, durabilityVariables)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// TestEndsOnlyTheJudgedGeneration: a set may change a row after a claim has judged it, on a server that does not lock. The claim must not
-// end the new generation.
+// TestEndsOnlyTheJudgedGeneration: a set may change a row after a claim has judged it, on a server that does not lock.
+// The claim must not end the new generation.
 func TestEndsOnlyTheJudgedGeneration(t *testing.T) {
 	s := migrated(t)
 	expiring := setOf("expiring", t0-2, nil)

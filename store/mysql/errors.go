@@ -31,8 +31,8 @@ const (
 // Classify returns the class of an error.
 func (d *Driver) Classify(err error) engine.Class { return classify(err) }
 
-// DropConnections closes the idle connections, because a Galera server that left the majority keeps its connections and refuses their
-// statements. The driver itself gives up a connection whose server has become read-only (rejectReadOnly).
+// DropConnections closes the idle connections, because a Galera server that left the majority keeps its connections and
+// refuses their statements. The driver itself gives up a connection whose server has become read-only (rejectReadOnly).
 func (d *Driver) DropConnections() {
 	for _, p := range d.pools() {
 		size := p.Stats().MaxOpenConnections
@@ -41,7 +41,8 @@ func (d *Driver) DropConnections() {
 	}
 }
 
-// classify returns the class of an error. A lock timeout rolls back only the statement; the caller then rolls back the transaction.
+// classify returns the class of an error. A lock timeout rolls back only the statement; the caller then rolls back the
+// transaction.
 func classify(err error) engine.Class {
 	m, is := errors.AsType[*mysql.MySQLError](err)
 	switch {
@@ -65,12 +66,12 @@ func classify(err error) engine.Class {
 	return engine.Refused
 }
 
-// conflicts are the errors of a transaction that was rolled back because of another one. A COMMIT may fail with each of them.
+// conflicts are the errors of a transaction that was rolled back because of another one. A COMMIT may fail with each of
+// them.
 var conflicts = []uint16{errRolledBackByPlugin, errCannotRetry, errSchemaChanged, errWriteConflict}
 
-// passing are the server errors that pass without an operator: the server stops, is full of connections, ended the session or the
-// statement, or is a replica. From 8022 on: TiDB does not reach its storage, or its storage is
-// busy.
+// passing are the server errors that pass without an operator: the server stops, is full of connections, ended the
+// session or the statement, or is a replica. From 8022 on: TiDB does not reach its storage, or its storage is busy.
 var passing = []uint16{
 	1040, 1203, 1053, 1927, 1317, 3169, 1290, 1792, 1836, 8022, 8027, 9001, 9002, 9003, 9004, 9005,
 }

@@ -15,10 +15,11 @@ const (
 	endSyncWait   = "SET SESSION wsrep_sync_wait = DEFAULT"
 )
 
-// catchUp waits until the Galera server has applied every commit that the cluster ordered before this call. After a failover the new writer
-// may still have to apply commits that the old writer has confirmed. A read before that would miss them: it would find a cancelled alarm
-// scheduled. Later statements of the connection do not wait, because all clockd nodes write to the same server. A server outside the majority
-// of its cluster refuses the wait (errNotPrepared).
+// catchUp waits until the Galera server has applied every commit that the cluster ordered before this call. After a
+// failover the new writer may still have to apply commits that the old writer has confirmed. A read before that would
+// miss them: it would find a cancelled alarm scheduled. Later statements of the connection do not wait, because all
+// clockd nodes write to the same server. A server outside the majority of its cluster refuses the wait
+// (errNotPrepared).
 func catchUp(ctx context.Context, session sessionConn) error {
 	if _, err := session.ExecContext(ctx, beginSyncWait, nil); err != nil {
 		return err
@@ -34,8 +35,9 @@ func catchUp(ctx context.Context, session sessionConn) error {
 	return err
 }
 
-// renewIDStep remembers the step between the ids of one INSERT. A Galera cluster sets it to the number of its servers whenever a server joins
-// or leaves. With a wrong step the loaders are offered wrong ids of new alarms, and a sweep finds these alarms. Before Identify it does nothing.
+// renewIDStep remembers the step between the ids of one INSERT. A Galera cluster sets it to the number of its servers
+// whenever a server joins or leaves. With a wrong step the loaders are offered wrong ids of new alarms, and a sweep
+// finds these alarms. Before Identify it does nothing.
 func (d *Driver) renewIDStep(autoIncrementIncrement string) {
 	step, err := strconv.ParseInt(autoIncrementIncrement, 10, 64)
 	d.mu.Lock()

@@ -10,14 +10,16 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// TestNotPreparedCountsAsReadOnly: so the connections to a Galera server outside the majority are closed, like connections to a replica.
+// TestNotPreparedCountsAsReadOnly: so the connections to a Galera server outside the majority are closed, like
+// connections to a replica.
 func TestNotPreparedCountsAsReadOnly(t *testing.T) {
 	if got := classify(&mysql.MySQLError{Number: errNotPrepared}); got != engine.ReadOnly {
 		t.Errorf("class %d", got)
 	}
 }
 
-// TestDropConnectionsKeepsThePoolsSizes drops the idle connections of every pool. Afterwards the pools keep as many connections as before.
+// TestDropConnectionsKeepsThePoolsSizes drops the idle connections of every pool. Afterwards the pools keep as many
+// connections as before.
 func TestDropConnectionsKeepsThePoolsSizes(t *testing.T) {
 	s := migrated(t)
 	for _, p := range s.d.pools() {

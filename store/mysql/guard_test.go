@@ -16,7 +16,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// TestSessionsBoundLockWaitsAndIdleTransactions reads the settings of every pool's sessions. MySQL has no limit for an idle transaction.
+// TestSessionsBoundLockWaitsAndIdleTransactions reads the settings of every pool's sessions. MySQL has no limit for an
+// idle transaction.
 func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	s := migrated(t)
 	idle := "wait_timeout 8"
@@ -36,8 +37,8 @@ func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	}
 }
 
-// TestSessionsTurnSnapshotIsolationOff sets the variable in the URL, because it is not on by default in every version. Some servers do not
-// have the variable.
+// TestSessionsTurnSnapshotIsolationOff sets the variable in the URL, because it is not on by default in every version.
+// Some servers do not have the variable.
 func TestSessionsTurnSnapshotIsolationOff(t *testing.T) {
 	u := newURL(t)
 	has, err := openStore(t, u).d.variables(t.Context(), "SHOW VARIABLES LIKE '"+snapshotIsolation+"'")
@@ -55,11 +56,12 @@ func TestSessionsTurnSnapshotIsolationOff(t *testing.T) {
 	}
 }
 
-// isolateNext sets the isolation of the session's next transaction. The server refuses it while the session is in a transaction.
+// isolateNext sets the isolation of the session's next transaction. The server refuses it while the session is in a
+// transaction.
 const isolateNext = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
-// TestWriteAndRingSessionsHoldNoIdleTransaction checks sessions without autocommit between writes and claims. The server would end a
-// transaction that stayed open there.
+// TestWriteAndRingSessionsHoldNoIdleTransaction checks sessions without autocommit between writes and claims. The
+// server would end a transaction that stayed open there.
 func TestWriteAndRingSessionsHoldNoIdleTransaction(t *testing.T) {
 	s := migrated(t)
 	look := func(when string) {
@@ -119,8 +121,8 @@ func privateServer(t *testing.T) (serverURL string) {
 	return match[1]
 }
 
-// TestReadOnlyAndLessDurableServersAreNoticed makes a server read-only under an open store and writable again, and makes its commits less
-// durable.
+// TestReadOnlyAndLessDurableServersAreNoticed makes a server read-only under an open store and writable again, and
+// makes its commits less durable.
 func TestReadOnlyAndLessDurableServersAreNoticed(t *testing.T) {
 	root := privateServer(t)
 	admin := openStore(t, root)

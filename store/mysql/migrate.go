@@ -14,7 +14,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// migrateLockWait is how long one wait for the migration lock lasts, in seconds. Between two waits the migration checks ctx.
+// migrateLockWait is how long one wait for the migration lock lasts, in seconds. Between two waits the migration checks
+// ctx.
 const migrateLockWait = 1
 
 // migrateSession prepares a migrating session after prepareSession: changes of the schema may take long.
@@ -33,8 +34,9 @@ func Migrations() fs.FS {
 // Migrations returns the migration files of this engine.
 func (d *Driver) Migrations() fs.FS { return Migrations() }
 
-// OpenMigration returns a session in which each statement commits by itself. A killed migration continues at the next start: schemaProbe finds
-// the statements that are still to run. goose reads times. It records versions on a second connection, beside the connection with the lock.
+// OpenMigration returns a session in which each statement commits by itself. A killed migration continues at the next
+// start: schemaProbe finds the statements that are still to run. goose reads times. It records versions on a second
+// connection, beside the connection with the lock.
 func (d *Driver) OpenMigration(context.Context) (*engine.MigrationSession, error) {
 	c, err := d.cfg.driver(d.log)
 	if err != nil {
@@ -71,15 +73,16 @@ func makeVersions(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// migrateLock lets one process at a time migrate a database. The lock belongs to the session that also runs the migration's statements. If
-// the process dies, the server releases the lock after its last statement has ended, and never before.
+// migrateLock lets one process at a time migrate a database. The lock belongs to the session that also runs the
+// migration's statements. If the process dies, the server releases the lock after its last statement has ended, and
+// never before.
 type migrateLock struct {
 	log  *slog.Logger
 	conn *sql.Conn // holds the lock
 }
 
-// lockName is an SQL expression for the lock's name. Locks belong to the whole server, so the name contains the database. It has 47 bytes, and
-// may have 64. MySQL 9.7 has no function MD5.
+// lockName is an SQL expression for the lock's name. Locks belong to the whole server, so the name contains the
+// database. It has 47 bytes, and may have 64. MySQL 9.7 has no function MD5.
 const lockName = "CONCAT('clockd.migrate.', LEFT(SHA2(DATABASE(), 256), 32))"
 
 // SessionLock waits for the lock until ctx ends, and makes the table of versions.
@@ -112,7 +115,8 @@ func (l *migrateLock) remaining(ctx context.Context, statement string) (string, 
 	return schemaProbe{l.conn}.remaining(ctx, statement)
 }
 
-// MakeShards inserts the shards of a new database. Of two processes at once, one inserts the rows and the other finds them.
+// MakeShards inserts the shards of a new database. Of two processes at once, one inserts the rows and the other finds
+// them.
 func (d *Driver) MakeShards(ctx context.Context, count int) error {
 	return d.inTx(ctx, d.upkeep, func(t *tx) error {
 		existing, err := d.q.CountShards(ctx, t)
@@ -131,7 +135,8 @@ func (d *Driver) MakeShards(ctx context.Context, count int) error {
 	})
 }
 
-// Identify reads the server's version and limits (ReadServer). On MySQL and TiDB it makes the pools close idle connections before the server does.
+// Identify reads the server's version and limits (ReadServer). On MySQL and TiDB it makes the pools close idle
+// connections before the server does.
 func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 	row, err := d.q.ReadServer(ctx, d.upkeep)
 	if err != nil {

@@ -17,8 +17,8 @@ func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 	return engine.Column(rows, func(r *dbsqlc.ListClusterRow) engine.ClusterRow { return engine.ClusterRow(*r) }), err
 }
 
-// AttendNode writes the node's row (UpsertNode) and renews its leases (RenewLeases). Each statement commits by itself: a transaction around
-// them would cost two more statements at each renewal.
+// AttendNode writes the node's row (UpsertNode) and renews its leases (RenewLeases). Each statement commits by itself:
+// a transaction around them would cost two more statements at each renewal.
 func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
 	err := d.q.UpsertNode(ctx, d.leases, dbsqlc.UpsertNodeParams{
 		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,

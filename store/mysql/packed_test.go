@@ -39,8 +39,8 @@ func TestUnpackRefusesMalformedEntries(t *testing.T) {
 	}
 }
 
-// TestNullColumnIsUnreadable makes a column nullable and claims two rows, the first with NULL there. The first row is dead; the second
-// rings.
+// TestNullColumnIsUnreadable makes a column nullable and claims two rows, the first with NULL there. The first row is
+// dead; the second rings.
 func TestNullColumnIsUnreadable(t *testing.T) {
 	s := migrated(t)
 	ids := write(t, s, clock.Create, setsOf("null", 2, t0, []byte("x")))

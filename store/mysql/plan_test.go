@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// hotStatement is one statement as the store runs it, with the required plan. The table has a million finished rows and a thousand due
-// rows.
+// hotStatement is one statement as the store runs it, with the required plan. The table has a million finished rows and
+// a thousand due rows.
 type hotStatement struct {
 	name  string
 	run   func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error
@@ -248,8 +248,8 @@ func checkPlans(t *testing.T, db *storetest.Database) {
 	}
 }
 
-// TestSmallTableIsReadByIndex: a table of a few rows is not read whole either, although that would be the cheapest plan. Locking statements
-// would then wait for unrelated rows.
+// TestSmallTableIsReadByIndex: a table of a few rows is not read whole either, although that would be the cheapest
+// plan. Locking statements would then wait for unrelated rows.
 func TestSmallTableIsReadByIndex(t *testing.T) {
 	s := migrated(t)
 	ops := setsOf("small", 6, t0, nil)

@@ -13,15 +13,17 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// killTimeout bounds the attempt to end a statement at the server. If the attempt fails, the statement ends at engine.ReadLimit.
+// killTimeout bounds the attempt to end a statement at the server. If the attempt fails, the statement ends at
+// engine.ReadLimit.
 const killTimeout = 5 * time.Second
 
-// limitSession makes the server end each statement of the session at a limit. MariaDB counts in seconds. MySQL counts in milliseconds, and
-// limits only SELECT.
+// limitSession makes the server end each statement of the session at a limit. MariaDB counts in seconds. MySQL counts
+// in milliseconds, and limits only SELECT.
 const limitSession = `SET SESSION net_write_timeout = 5 /*M!100101 , max_statement_time = %d */ /*!50708 , max_execution_time = %d000 */`
 
-// openReads returns a pool for requests that read. The driver closes a connection whose context ended, but the server continues the statement
-// until it writes the next row. So the pool asks the server to end the statement, through the pool kills.
+// openReads returns a pool for requests that read. The driver closes a connection whose context ended, but the server
+// continues the statement until it writes the next row. So the pool asks the server to end the statement, through the
+// pool kills.
 func openReads(d *mysql.Config, size int, kills *sql.DB) (*sql.DB, error) {
 	c, err := mysql.NewConnector(d)
 	if err != nil {
@@ -100,8 +102,9 @@ func asText(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// Close closes the connection. An invalid connection was cut off, maybe in the middle of a statement, so Close ends that statement at the
-// server. database/sql calls Close in the goroutine of the read, so the read keeps its place until the statement has ended.
+// Close closes the connection. An invalid connection was cut off, maybe in the middle of a statement, so Close ends
+// that statement at the server. database/sql calls Close in the goroutine of the read, so the read keeps its place
+// until the statement has ended.
 func (r *readConn) Close() error {
 	cut := !r.IsValid()
 	err := r.fullConn.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// TestCancelledReadEndsAtTheServer cancels reads in the middle of a statement that would last until the limit. When a read has returned, the
-// server has been told to end its statement, and the pool serves the next reads.
+// TestCancelledReadEndsAtTheServer cancels reads in the middle of a statement that would last until the limit. When a
+// read has returned, the server has been told to end its statement, and the pool serves the next reads.
 func TestCancelledReadEndsAtTheServer(t *testing.T) {
 	s := migrated(t)
 	for range 2 * s.d.cfg.ReadConns {

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// schemaProbe finds out from the schema which part of a migration's statement is still to run. The server commits each change of the schema
-// by itself, so a killed migration leaves some changes behind. A single statement has run completely or not at all.
+// schemaProbe finds out from the schema which part of a migration's statement is still to run. The server commits each
+// change of the schema by itself, so a killed migration leaves some changes behind. A single statement has run
+// completely or not at all.
 type schemaProbe struct{ db *sql.Conn }
 
-// The statements and clauses that a migration may contain. UPDATE, DELETE and INSERT IGNORE run again after a kill: write them so that a
-// repetition changes nothing.
+// The statements and clauses that a migration may contain. UPDATE, DELETE and INSERT IGNORE run again after a kill:
+// write them so that a repetition changes nothing.
 var (
 	createTable = regexp.MustCompile(`(?s)^CREATE TABLE (\w+) \((.*)\) ENGINE`)
 	alterTable  = regexp.MustCompile(`(?s)^ALTER TABLE (\w+)\s(.*?);?$`)
@@ -40,8 +41,8 @@ var errUnknownStatement = errors.New("a migration on MySQL may not have such a s
 // errForeignTable reports a table that has the name of a clockd table, but not its columns.
 var errForeignTable = errors.New("a table of this name is not clockd's")
 
-// remaining returns the part of a statement that is still to run: all of it, some of its clauses, or "". A repeatable statement or clause
-// always runs again.
+// remaining returns the part of a statement that is still to run: all of it, some of its clauses, or "". A repeatable
+// statement or clause always runs again.
 func (p schemaProbe) remaining(ctx context.Context, statement string) (string, error) {
 	statement = strings.TrimSpace(comment.ReplaceAllString(statement, ""))
 	if m := createTable.FindStringSubmatch(statement); m != nil {
@@ -61,7 +62,8 @@ func (p schemaProbe) remaining(ctx context.Context, statement string) (string, e
 	return "", errUnknownStatement
 }
 
-// remainingTable returns the statement, or "" if the table exists. A table of that name without clockd's columns is errForeignTable.
+// remainingTable returns the statement, or "" if the table exists. A table of that name without clockd's columns is
+// errForeignTable.
 func (p schemaProbe) remainingTable(ctx context.Context, statement, table, definition string) (string, error) {
 	has, err := p.tableOf(ctx, table)
 	if err != nil || len(has.columns) == 0 {
@@ -168,8 +170,9 @@ var (
 	keyLine    = regexp.MustCompile("(?m)^  (?:UNIQUE )?KEY `([^`]+)` \\(([^)]+)\\)")
 )
 
-// tableOf reads the definition of a table. It does not ask information_schema, whose queries need temporary tables: MariaDB
-// 10.11 crashes when another server with the same tmpdir starts and deletes these tables (signal 11 in ha_maria::drop_table).
+// tableOf reads the definition of a table. It does not ask information_schema, whose queries need temporary tables:
+// MariaDB 10.11 crashes when another server with the same tmpdir starts and deletes these tables (signal 11 in
+// ha_maria::drop_table).
 func (p schemaProbe) tableOf(ctx context.Context, table string) (tableDefinition, error) {
 	text, err := p.showCreate(ctx, table)
 	if err != nil || text == "" {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A migration that was killed goes on with the clauses of an ALTER TABLE that have not run. A clause that can be repeated always runs.
+// A migration that was killed goes on with the clauses of an ALTER TABLE that have not run. A clause that can be
+// repeated always runs.
 func TestMigrationContinuesWithinAnAlterTable(t *testing.T) {
 	t.Parallel()
 	conn, err := migrated(t).d.upkeep.Conn(t.Context())

@@ -12,7 +12,8 @@ var (
 	minTiDB    = [2]int{8, 5}
 )
 
-// minPacket is the smallest usable max_allowed_packet, in bytes. It fits a row with the largest payload, doubled by escapes.
+// minPacket is the smallest usable max_allowed_packet, in bytes. It fits a row with the largest payload, doubled by
+// escapes.
 const minPacket = 1 << 20
 
 // server holds the properties of the server that Check read.

@@ -23,9 +23,9 @@ func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine
 	return &claimTx{tx: t, d: d, request: r, committed: true}, nil
 }
 
-// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms), a statement for each generation; a batch has few of them. It
-// leaves out the rows that the claim has lost (invariant 4). It reads the lost rows (ListLost) and not the rows that the claim still has:
-// usually no row is lost, so the read allocates less for each ring.
+// Confirm writes the confirmed rows of a two-phase claim (ConfirmAlarms), a statement for each generation; a batch has
+// few of them. It leaves out the rows that the claim has lost (invariant 4). It reads the lost rows (ListLost) and not
+// the rows that the claim still has: usually no row is lost, so the read allocates less for each ring.
 func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	claimEnd := int64(t.request.ClaimEnd())
 	lost, err := t.d.q.ListLost(ctx, t, dbsqlc.ListLostParams{
@@ -51,8 +51,8 @@ func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	return nil
 }
 
-// Settle writes the changed rows, and the attempts. Of a committed claim it first locks the rows that are still as the claim left them
-// (lockClaimed). Other rows were claimed again after the claim's end, or set again.
+// Settle writes the changed rows, and the attempts. Of a committed claim it first locks the rows that are still as the
+// claim left them (lockClaimed). Other rows were claimed again after the claim's end, or set again.
 func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	if t.committed {
 		unchanged, err := t.lockClaimed(ctx, settled)
@@ -65,8 +65,8 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 	return t.d.settle(ctx, t.tx, dropSettlements(settled, (*store.Settlement).Unchanged), attempts)
 }
 
-// lockClaimed locks the rows that are still as the claim or its last settlement left them, and returns the set of their ids. It first
-// reads without locks, and then locks only the rows that match (invariant 4).
+// lockClaimed locks the rows that are still as the claim or its last settlement left them, and returns the set of their
+// ids. It first reads without locks, and then locks only the rows that match (invariant 4).
 func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
 	row := &settled[0].Claimed
 	found, err := t.stillClaimed(ctx, plainRead{t}, row, engine.Column(settled, func(s *store.Settlement) int64 { return s.ID }))
@@ -80,8 +80,9 @@ func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (
 	return unchanged, err
 }
 
-// stillClaimed returns the ids of the rows that are still as the claim or its last settlement left them (LockOnce, LockTwoPhase, LockAwaited).
-// It locks these rows, unless db is a plainRead. row is the row that the claim or the settlement wrote.
+// stillClaimed returns the ids of the rows that are still as the claim or its last settlement left them (LockOnce,
+// LockTwoPhase, LockAwaited). It locks these rows, unless db is a plainRead. row is the row that the claim or the
+// settlement wrote.
 func (t *claimTx) stillClaimed(ctx context.Context, db dbsqlc.DBTX, row *clock.RingRow, ids []int64) ([]int64, error) {
 	switch row.State {
 	case clock.Rung:
@@ -116,8 +117,8 @@ func dropSettlements(settled []store.Settlement, matches func(s *store.Settlemen
 	return rest
 }
 
-// settle writes locked rows and adds attempts. It keeps the newest attempts of each row (SettleAlarms, InsertAttempts, ListExcessAttempts,
-// DeleteAttempts).
+// settle writes locked rows and adds attempts. It keeps the newest attempts of each row (SettleAlarms, InsertAttempts,
+// ListExcessAttempts, DeleteAttempts).
 func (d *Driver) settle(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	err := d.inChunks(len(settled), func(from, to int) error {
 		args := settleArgs.Of(to-from, func(i int, row *engine.Row) {

@@ -17,9 +17,9 @@ const (
 	noWait     = "FOR UPDATE NOWAIT\n"
 )
 
-// lockFree runs a statement that locks the free rows of a list and skips locked rows. On TiDB such a statement would lock nothing
-// (pingcap/tidb#69720). So there it runs with NOWAIT, which fails at a locked row, and the list is halved until the locked rows are alone.
-// compare gives the order in which the statement returns the rows.
+// lockFree runs a statement that locks the free rows of a list and skips locked rows. On TiDB such a statement would
+// lock nothing (pingcap/tidb#69720). So there it runs with NOWAIT, which fails at a locked row, and the list is halved
+// until the locked rows are alone. compare gives the order in which the statement returns the rows.
 func lockFree[T, R any](
 	s server, db dbsqlc.DBTX, list []T, compare func(a, b T) int, lock func(db dbsqlc.DBTX, part []T) ([]R, error),
 ) ([]R, error) {

@@ -68,9 +68,9 @@ func TestClaimsOnTiDBAreTwoPhase(t *testing.T) {
 	}
 }
 
-// asTiDB is a proxy between a store and its server. It changes the statements of the store so that the server runs them as TiDB would: the
-// version is TiDB's, SKIP LOCKED locks nothing, and COMMIT AND CHAIN begins no transaction. The store must not send such a locking or
-// chained statement to TiDB: each is a failure of the test.
+// asTiDB is a proxy between a store and its server. It changes the statements of the store so that the server runs them
+// as TiDB would: the version is TiDB's, SKIP LOCKED locks nothing, and COMMIT AND CHAIN begins no transaction. The
+// store must not send such a locking or chained statement to TiDB: each is a failure of the test.
 type asTiDB struct {
 	address  string
 	server   string
@@ -132,8 +132,8 @@ func (p *asTiDB) copyPackets(server io.Writer, client io.Reader) {
 	}
 }
 
-// copyPacket copies one packet of the client. A packet is its length in three bytes, its number and its content; a content that begins with
-// queryCommand is a statement.
+// copyPacket copies one packet of the client. A packet is its length in three bytes, its number and its content; a
+// content that begins with queryCommand is a statement.
 func (p *asTiDB) copyPacket(server io.Writer, client io.Reader) error {
 	const (
 		queryCommand = 3
@@ -174,8 +174,8 @@ func (p *asTiDB) rewrite(statement []byte) []byte {
 	return rewritten
 }
 
-// TestLockFreeFindsTheFreeRows refuses a statement whenever its list has a locked element. lockFree must lock all others, in order, with
-// few statements.
+// TestLockFreeFindsTheFreeRows refuses a statement whenever its list has a locked element. lockFree must lock all
+// others, in order, with few statements.
 func TestLockFreeFindsTheFreeRows(t *testing.T) {
 	refusal := &mysql.MySQLError{Number: errLockNoWait}
 	list := make([]int, 500)
@@ -205,8 +205,8 @@ func TestLockFreeFindsTheFreeRows(t *testing.T) {
 	}
 }
 
-// TestTiDBConflictsAreReplayed: after these errors TiDB has rolled the transaction back, also at COMMIT. After 1105 the transaction runs
-// again too, but the outcome of a COMMIT that fails with it is unknown.
+// TestTiDBConflictsAreReplayed: after these errors TiDB has rolled the transaction back, also at COMMIT. After 1105 the
+// transaction runs again too, but the outcome of a COMMIT that fails with it is unknown.
 func TestTiDBConflictsAreReplayed(t *testing.T) {
 	for _, number := range []uint16{8002, 8028, 9007} {
 		err := &mysql.MySQLError{Number: number}
@@ -219,7 +219,8 @@ func TestTiDBConflictsAreReplayed(t *testing.T) {
 	}
 }
 
-// TestTiDBIsNamedInErrors: a server that is too old is refused by its own version, not by the version of MySQL that it resembles.
+// TestTiDBIsNamedInErrors: a server that is too old is refused by its own version, not by the version of MySQL that it
+// resembles.
 func TestTiDBIsNamedInErrors(t *testing.T) {
 	s := parseServer("8.0.11-TiDB-v7.5.6-serverless")
 	s.maxPacket = minPacket

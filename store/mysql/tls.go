@@ -34,8 +34,8 @@ func takeFiles(query url.Values) (files map[string]string) {
 	return files
 }
 
-// encrypt sets the TLS configuration from the files. Any file turns encryption on. The server's certificate is then checked, unless the URL
-// says tls=skip-verify.
+// encrypt sets the TLS configuration from the files. Any file turns encryption on. The server's certificate is then
+// checked, unless the URL says tls=skip-verify.
 func encrypt(d *mysql.Config, files map[string]string) error {
 	switch {
 	case d.TLSConfig == "preferred", d.AllowFallbackToPlaintext:

@@ -69,8 +69,9 @@ func TestServerOfAnotherAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// TestPasswordIsAcceptedWithAndWithoutEncryption connects a new user twice. With caching_sha2_password, MySQL's default, the first connection
-// sends the password. Without TLS the driver encrypts it with a public key that the server sends. The second connection sends only a hash.
+// TestPasswordIsAcceptedWithAndWithoutEncryption connects a new user twice. With caching_sha2_password, MySQL's
+// default, the first connection sends the password. Without TLS the driver encrypts it with a public key that the
+// server sends. The second connection sends only a hash.
 func TestPasswordIsAcceptedWithAndWithoutEncryption(t *testing.T) {
 	admin := openURL(t, serverURL())
 	for name, parameters := range map[string]url.Values{"plaintext": {}, "encrypted": {"ssl-ca": {filepath.Join(certificates(t), "ca.pem")}}} {

@@ -15,12 +15,12 @@ import (
 
 var _ dbsqlc.DBTX = (*tx)(nil)
 
-// tx is a READ COMMITTED transaction on a connection of its own. It ends with commit or rollback. It is not an sql.Tx, because no context
-// bounds the COMMIT of an sql.Tx.
+// tx is a READ COMMITTED transaction on a connection of its own. It ends with commit or rollback. It is not an sql.Tx,
+// because no context bounds the COMMIT of an sql.Tx.
 type tx struct{ *sql.Conn }
 
-// begin opens a transaction. Sessions in the pools of writes and of rings do not commit by themselves, so there the first statement begins
-// the transaction, which saves a round trip. begin skips connections that died in the pool.
+// begin opens a transaction. Sessions in the pools of writes and of rings do not commit by themselves, so there the
+// first statement begins the transaction, which saves a round trip. begin skips connections that died in the pool.
 func (d *Driver) begin(ctx context.Context, db *sql.DB) (*tx, error) {
 	for tries := 1; ; tries++ {
 		conn, err := db.Conn(ctx)
@@ -41,7 +41,8 @@ func (d *Driver) begin(ctx context.Context, db *sql.DB) (*tx, error) {
 	}
 }
 
-// commit commits and ends the transaction. After an error it is certainly rolled back, except after clock.ErrUnconfirmed.
+// commit commits and ends the transaction. After an error it is certainly rolled back, except after
+// clock.ErrUnconfirmed.
 func (t *tx) commit(ctx context.Context) error {
 	if err := t.endWith(ctx, "COMMIT"); err != nil {
 		t.rollback(ctx)
@@ -51,8 +52,8 @@ func (t *tx) commit(ctx context.Context) error {
 	return nil
 }
 
-// commitAndBegin commits. The session does not commit by itself, so its next statement begins the next transaction. TiDB would ignore
-// AND CHAIN. The errors have the meaning of commit's errors, but the caller must still roll back.
+// commitAndBegin commits. The session does not commit by itself, so its next statement begins the next transaction.
+// TiDB would ignore AND CHAIN. The errors have the meaning of commit's errors, but the caller must still roll back.
 func (t *tx) commitAndBegin(ctx context.Context) error { return t.endWith(ctx, "COMMIT") }
 
 func (t *tx) endWith(ctx context.Context, statement string) error {
@@ -72,8 +73,8 @@ func (t *tx) rollbackAndBegin(ctx context.Context) error {
 	return err
 }
 
-// rollback rolls back and ends the transaction, even if ctx has ended. If the ROLLBACK fails, the connection is closed and the server rolls
-// back.
+// rollback rolls back and ends the transaction, even if ctx has ended. If the ROLLBACK fails, the connection is closed
+// and the server rolls back.
 func (t *tx) rollback(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

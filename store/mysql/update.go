@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// updateKey selects the rows of one UPDATE: the kind of statement, and the values that all its rows must still have. TiDB may not have locked them:
-// without in_doubt and retry_times, the outcome of a ring could be lost.
+// updateKey selects the rows of one UPDATE: the kind of statement, and the values that all its rows must still have.
+// TiDB may not have locked them: without in_doubt and retry_times, the outcome of a ring could be lost.
 type updateKey struct {
 	kind       clock.Verdict // Replace (also for Rearm), Disarm or Amend
 	state      clock.State
@@ -20,8 +20,9 @@ type updateKey struct {
 	retryTimes int   // for Amend only
 }
 
-// Update rewrites the rows. Cancels take one statement for each state and generation (CancelAlarms). Sets take one for each state
-// (RewriteAlarms). Answers, resends, kicks, discards, pauses, resumes and recomputations take one for each state, ring_no, in_doubt and retry_times (AmendAlarms).
+// Update rewrites the rows. Cancels take one statement for each state and generation (CancelAlarms). Sets take one for
+// each state (RewriteAlarms). Answers, resends, kicks, discards, pauses, resumes and recomputations take one for each
+// state, ring_no, in_doubt and retry_times (AmendAlarms).
 func (w *writeTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
 	groups := make(map[updateKey][]engine.Change)
 	for _, c := range changes {

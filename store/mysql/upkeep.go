@@ -45,8 +45,9 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 	return deleted, err
 }
 
-// finishedArgs returns the arguments of ListFinished for its shards. They begin with a random shard, so that no shard is always the last while the purger is
-// behind. MariaDB reads every shard's rows before it applies the common limit, so a shard gives at most twice its share.
+// finishedArgs returns the arguments of ListFinished for its shards. They begin with a random shard, so that no shard
+// is always the last while the purger is behind. MariaDB reads every shard's rows before it applies the common limit,
+// so a shard gives at most twice its share.
 func finishedArgs(shards int, before clock.Instant, limit int) []any {
 	args := make([]any, 0, 3*shards+1) // and the common limit
 	first, share := rand.IntN(shards), min(limit, max(10, 2*limit/shards))

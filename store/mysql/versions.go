@@ -62,8 +62,8 @@ func countersOf(r *engine.DueRow) counters {
 // generationText returns a row's id and generation as ExpireAlarms and KillAlarms compare them.
 func generationText(id, generation int64) string { return fmt.Sprint(id, " ", generation) }
 
-// lastRepeated is a DBTX for one generated method. It runs the method's statement with the last parameter repeated for each value. sqlc drops
-// a parameter after an expression and IN.
+// lastRepeated is a DBTX for one generated method. It runs the method's statement with the last parameter repeated for
+// each value. sqlc drops a parameter after an expression and IN.
 type lastRepeated struct {
 	dbsqlc.DBTX
 	values []any

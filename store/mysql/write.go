@@ -24,8 +24,8 @@ func (d *Driver) BeginWrite(ctx context.Context, try engine.WriteTry) (engine.Wr
 	return &writeTx{tx: t, d: d, server: server, first: try.Number == 0, inParts: try.Wait > 0 || try.Number >= wholeGroupTries(server)}, nil
 }
 
-// wholeGroupTries returns how often a group is tried as a whole before it is inserted in parts. If another transaction holds a key, it may be
-// about to commit. MariaDB refuses such a key at once, MySQL after a second.
+// wholeGroupTries returns how often a group is tried as a whole before it is inserted in parts. If another transaction
+// holds a key, it may be about to commit. MariaDB refuses such a key at once, MySQL after a second.
 func wholeGroupTries(s server) int {
 	if s.maria {
 		return 4
@@ -36,9 +36,10 @@ func wholeGroupTries(s server) int {
 // maxPenalty is the largest number of groups that are read first after a refused INSERT.
 const maxPenalty = 64
 
-// optimisticInsert decides whether a group is worth inserting before its keys are read. A refused INSERT is wasted time. So after one refusal
-// the next group is read first, after two in a row the next two groups, then four, up to maxPenalty. A success resets the count. So sets of
-// new keys cost one statement, and repeated sets cost hardly more than reading.
+// optimisticInsert decides whether a group is worth inserting before its keys are read. A refused INSERT is wasted
+// time. So after one refusal the next group is read first, after two in a row the next two groups, then four, up to
+// maxPenalty. A success resets the count. So sets of new keys cost one statement, and repeated sets cost hardly more
+// than reading.
 type optimisticInsert struct {
 	mu      sync.Mutex
 	skip    int // groups still to be read first
@@ -79,8 +80,8 @@ type writeTx struct {
 	inParts bool // insert absent rows in parts, so that a locked key delays no other key
 }
 
-// Insert adds all rows or none, with one statement, or with several if the rows are too large for one. Keys that may exist are tried only on
-// MariaDB, which can refuse a locked key without waiting.
+// Insert adds all rows or none, with one statement, or with several if the rows are too large for one. Keys that may
+// exist are tried only on MariaDB, which can refuse a locked key without waiting.
 func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	if optimistic := w.server.maria && w.first; !absent && (!optimistic || !w.d.insert.allow()) {
 		return nil, engine.ErrKeyExists
@@ -114,8 +115,8 @@ func (w *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	return ids, err
 }
 
-// insertByHalves adds the rows in parts, each after a savepoint. Some servers are configured to roll back the whole transaction when a lock
-// is not available. There none of the rows exist afterwards, and the group fails.
+// insertByHalves adds the rows in parts, each after a savepoint. Some servers are configured to roll back the whole
+// transaction when a lock is not available. There none of the rows exist afterwards, and the group fails.
 func (w *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
 	ids := make([]int64, 0, len(rows))
 	size := func(i int) int { return sizeOf(rows[i]) }
@@ -146,8 +147,8 @@ func (w *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []in
 	return ids, false, err
 }
 
-// insertFree adds the rows without waiting for a locked key. On MySQL an INSERT would wait for a second, so the keys are locked before it
-// (LockAlarmsAtOnce).
+// insertFree adds the rows without waiting for a locked key. On MySQL an INSERT would wait for a second, so the keys
+// are locked before it (LockAlarmsAtOnce).
 func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, error) {
 	if !w.server.maria {
 		keys := make([]clock.Key, len(rows))
@@ -164,9 +165,9 @@ func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, e
 
 // insertRows adds the rows and returns the id of the first row. On MariaDB it does not wait for a locked key.
 //
-// InnoDB knows the row count of this INSERT, so the ids are consecutive, in steps of auto_increment_increment, whatever the
-// innodb_autoinc_lock_mode. If that ever failed, a wrong id would do no harm: it is only offered to the heap, and a claim checks every row
-// again.
+// InnoDB knows the row count of this INSERT, so the ids are consecutive, in steps of auto_increment_increment, whatever
+// the innodb_autoinc_lock_mode. If that ever failed, a wrong id would do no harm: it is only offered to the heap, and a
+// claim checks every row again.
 func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, error) {
 	args := insertArgs.Of(len(rows), func(i int, row *engine.Row) { row.SetAlarm(rows[i]) })
 	b := bulk{DBTX: w.tx, rows: len(rows), args: args}
@@ -188,13 +189,15 @@ func lockWait(seconds int) string {
 	return "SET STATEMENT innodb_lock_wait_timeout = " + strconv.Itoa(seconds) + " FOR "
 }
 
-// sizeOf returns the largest number of bytes that the row takes in a statement. Every byte of text may need another byte as escape.
+// sizeOf returns the largest number of bytes that the row takes in a statement. Every byte of text may need another
+// byte as escape.
 func sizeOf(a *clock.Alarm) int {
 	const others = 400 // the numbers and the short texts
 	return others + 2*engine.TextBytes(a)
 }
 
-// Cancel leaves all rows to Lock. An UPDATE on this engine does not tell which rows it met, and reading their ids costs as much as Lock.
+// Cancel leaves all rows to Lock. An UPDATE on this engine does not tell which rows it met, and reading their ids costs
+// as much as Lock.
 func (w *writeTx) Cancel(context.Context, []clock.Key, clock.Instant, bool) ([]clock.Alarm, error) {
 	return nil, nil
 }
@@ -215,7 +218,8 @@ func (w *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 	})
 }
 
-// lockWaiting locks the rows of the keys, and waits for locked rows for so many seconds. The server counts whole seconds.
+// lockWaiting locks the rows of the keys, and waits for locked rows for so many seconds. The server counts whole
+// seconds.
 func (w *writeTx) lockWaiting(ctx context.Context, keys []clock.Key, seconds int) ([]clock.Alarm, error) {
 	if w.server.maria {
 		return w.readKeys(ctx, keys, lockWait(seconds), w.d.q.LockAlarmsWaiting)

@@ -54,8 +54,8 @@ func write(tb testing.TB, s *opened, want clock.Verdict, ops []clock.Op) []int64
 	return ids
 }
 
-// TestInsertDoesNotWaitForAnUncommittedKey holds a key, not just its row, as a write does that waits for a ring. Another group neither waits for the
-// key nor loses its other sets.
+// TestInsertDoesNotWaitForAnUncommittedKey holds a key, not just its row, as a write does that waits for a ring.
+// Another group neither waits for the key nor loses its other sets.
 func TestInsertDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	s := migrated(t)
 	write(t, s, clock.Create, setsOf("held", 1, t0, nil))
@@ -77,8 +77,8 @@ func TestInsertDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	}
 }
 
-// watchLockWaits looks for transactions on the store's database that wait for a lock, until the returned function is called. MySQL's shortest
-// wait is a second. The function returns how many looks found one.
+// watchLockWaits looks for transactions on the store's database that wait for a lock, until the returned function is
+// called. MySQL's shortest wait is a second. The function returns how many looks found one.
 func watchLockWaits(t *testing.T, s *opened) func() int {
 	t.Helper()
 	stop, waiting := make(chan struct{}), make(chan int)
@@ -125,9 +125,10 @@ func countLockWaits(ctx context.Context, db *sql.DB) (n int, err error) {
 	return n, errors.Join(err, rows.Err())
 }
 
-// TestGroupIsCutByItsEscapedSize writes groups in which every byte of the payloads is escaped. A group of 4 MiB, the service's largest, fits
-// one statement. A group that the server would refuse as a single statement is cut in three. Its keys are locked and read first, because the
-// group before it was refused. MySQL locks and reads the keys of each group first.
+// TestGroupIsCutByItsEscapedSize writes groups in which every byte of the payloads is escaped. A group of 4 MiB, the
+// service's largest, fits one statement. A group that the server would refuse as a single statement is cut in three.
+// Its keys are locked and read first, because the group before it was refused. MySQL locks and reads the keys of each
+// group first.
 func TestGroupIsCutByItsEscapedSize(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.URL = newURL(t)
@@ -158,7 +159,8 @@ func TestGroupIsCutByItsEscapedSize(t *testing.T) {
 	}
 }
 
-// TestGroupOfManyStatementsMeetsAnExistingKey has an existing key in the last of several INSERTs. The sets before it are created once.
+// TestGroupOfManyStatementsMeetsAnExistingKey has an existing key in the last of several INSERTs. The sets before it
+// are created once.
 func TestGroupOfManyStatementsMeetsAnExistingKey(t *testing.T) {
 	s := migrated(t)
 	s.d.server.maxPacket = minPacket
@@ -201,8 +203,8 @@ func TestRefusedInsertsLengthenThePause(t *testing.T) {
 	}
 }
 
-// TestCommonCallsTakeFewRoundTrips counts the statements of the common calls. Sets on MySQL lock and read the keys of each group first. On
-// MariaDB a group is read first only after a refused INSERT.
+// TestCommonCallsTakeFewRoundTrips counts the statements of the common calls. Sets on MySQL lock and read the keys of
+// each group first. On MariaDB a group is read first only after a refused INSERT.
 func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	s := migrated(t)
 	s.keepOneConnection(t)
@@ -243,8 +245,8 @@ func TestCommonCallsTakeFewRoundTrips(t *testing.T) {
 	}
 }
 
-// keepOneConnection lets each pool keep a single connection until the test ends. On MySQL the pools and the server otherwise close idle
-// connections.
+// keepOneConnection lets each pool keep a single connection until the test ends. On MySQL the pools and the server
+// otherwise close idle connections.
 func (s *opened) keepOneConnection(t *testing.T) {
 	t.Helper()
 	for _, p := range s.d.pools() {
@@ -283,8 +285,8 @@ func claimAndSettle(tb testing.TB, s *opened, ids []int64, kind clock.OutcomeKin
 	ok(tb, c.Settler.Settle(context.Background(), now, fates), "settle")
 }
 
-// TestTimeIgnoresTheSessionTimeZone fixes the server's clock at the edges of daylight saving time and of a second, in sessions of several
-// time zones.
+// TestTimeIgnoresTheSessionTimeZone fixes the server's clock at the edges of daylight saving time and of a second, in
+// sessions of several time zones.
 func TestTimeIgnoresTheSessionTimeZone(t *testing.T) {
 	s := migrated(t)
 	s.d.leases.SetMaxOpenConns(1)
@@ -306,8 +308,8 @@ func TestTimeIgnoresTheSessionTimeZone(t *testing.T) {
 	}
 }
 
-// TestSmallTableDoesNotWaitForAHeldClaim settles claims, and moves and purges alarms, while another claim holds a row. The tables have few
-// rows, so reading them whole would be the cheapest plan. No call waits for the held row.
+// TestSmallTableDoesNotWaitForAHeldClaim settles claims, and moves and purges alarms, while another claim holds a row.
+// The tables have few rows, so reading them whole would be the cheapest plan. No call waits for the held row.
 func TestSmallTableDoesNotWaitForAHeldClaim(t *testing.T) {
 	s := migrated(t)
 	for n := 2; n <= 9; n++ {

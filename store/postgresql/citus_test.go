@@ -22,7 +22,8 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// TestCitusStore runs the suite on Citus. CLOCKD_TEST_CITUS_URL is the URL of a coordinator on which the test may create databases.
+// TestCitusStore runs the suite on Citus. CLOCKD_TEST_CITUS_URL is the URL of a coordinator on which the test may
+// create databases.
 func TestCitusStore(t *testing.T)      { storetest.Run(t, distributedEngine(citusURL)) }
 func TestCitusStoreApart(t *testing.T) { storetest.RunApart(t, distributedEngine(citusURL)) }
 func TestCitusStoreAlone(t *testing.T) { storetest.RunAlone(t, distributedEngine(citusURL)) }
@@ -30,7 +31,8 @@ func TestCitusStoreAlone(t *testing.T) { storetest.RunAlone(t, distributedEngine
 // BenchmarkCitusStore runs the benchmarks on Citus.
 func BenchmarkCitusStore(b *testing.B) { storetest.Benchmark(b, distributedEngine(citusURL)) }
 
-// citusURL creates an empty database on the coordinator and its workers, and returns its URL. The database is dropped when the test ends.
+// citusURL creates an empty database on the coordinator and its workers, and returns its URL. The database is dropped
+// when the test ends.
 func citusURL(tb testing.TB) string {
 	tb.Helper()
 	ctx := context.WithoutCancel(tb.Context())
@@ -144,7 +146,8 @@ func openCounted(t *testing.T) (*opened, *counted) {
 	return s, seen
 }
 
-// TestCitusSendsEachStatementToOneWorker counts the commands between the coordinator and the workers. No transaction has a second phase.
+// TestCitusSendsEachStatementToOneWorker counts the commands between the coordinator and the workers. No transaction
+// has a second phase.
 func TestCitusSendsEachStatementToOneWorker(t *testing.T) {
 	s, seen := openCounted(t)
 	const placements, n = 8, 400
@@ -231,8 +234,8 @@ func allShards(count int) []int {
 	return shards
 }
 
-// TestCitusWorkerDown takes one worker away: the alarms of the other one are set, listed as due, claimed and settled. Once the worker is
-// back, so are its alarms.
+// TestCitusWorkerDown takes one worker away: the alarms of the other one are set, listed as due, claimed and settled.
+// Once the worker is back, so are its alarms.
 func TestCitusWorkerDown(t *testing.T) {
 	for number, worker := range citusWorkers(t, os.Getenv("CLOCKD_TEST_CITUS_URL")) {
 		t.Run(fmt.Sprint("worker ", number+1), func(t *testing.T) { workerDown(t, worker) })

@@ -47,7 +47,8 @@ func (d *Driver) newClaimTx(t *tx, r *store.ClaimRequest) *claimTx {
 	return &claimTx{tx: t, d: d, q: d.q, request: r, waiting: pipeline{shards: t.shards}}
 }
 
-// ringLockWait returns the lock wait that each transaction of a claim must set; 0: the session has it. Citus does not pass the session's on.
+// ringLockWait returns the lock wait that each transaction of a claim must set; 0: the session has it. Citus does not
+// pass the session's on.
 func (d *Driver) ringLockWait() time.Duration {
 	if d.cfg.Distributed {
 		return ringLockWait
@@ -55,10 +56,10 @@ func (d *Driver) ringLockWait() time.Duration {
 	return 0
 }
 
-// prepareClaims prepares the statements of claims and settlements on a new connection. On a slow server, preparing takes longer than a
-// claim may last. A claim that prepares them itself would fail and close its connection, and the next claim would begin with a new one: no
-// claim would ever succeed. The statements run once, without alarms: then the connection prepares them again if a migration changes their
-// results.
+// prepareClaims prepares the statements of claims and settlements on a new connection. On a slow server, preparing
+// takes longer than a claim may last. A claim that prepares them itself would fail and close its connection, and the
+// next claim would begin with a new one: no claim would ever succeed. The statements run once, without alarms: then the
+// connection prepares them again if a migration changes their results.
 func (d *Driver) prepareClaims(ctx context.Context, conn *pgx.Conn) error {
 	_, err := d.q.AllowBuild(ctx, conn, store.BuildLevel())
 	switch {
@@ -118,8 +119,8 @@ func (p *preparation) Query(ctx context.Context, sql string, args ...any) (pgx.R
 // Clock returns the server's clock as the transaction's first statement read it.
 func (t *claimTx) Clock() clock.Instant { return t.clock }
 
-// TakeFresh takes fresh rows (see the package comment) in one statement (TakeFresh, TakeFreshTwoPhase). It waits at most ringLockWait for a row that
-// another transaction takes at this moment. After that wait it takes no row.
+// TakeFresh takes fresh rows (see the package comment) in one statement (TakeFresh, TakeFreshTwoPhase). It waits at
+// most ringLockWait for a row that another transaction takes at this moment. After that wait it takes no row.
 func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRow, error) {
 	r := t.request
 	if r.Kind() == store.TwoPhase {
@@ -132,8 +133,8 @@ func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRo
 	return engine.Column(taken, freshRow), err
 }
 
-// freshRow returns a row of TakeFresh or TakeFreshTwoPhase as it was before the claim. Columns that the statement does not return have one value in
-// every fresh row.
+// freshRow returns a row of TakeFresh or TakeFreshTwoPhase as it was before the claim. Columns that the statement does
+// not return have one value in every fresh row.
 func freshRow(r *dbsqlc.TakeFreshRow) engine.DueRow {
 	return engine.DueRow{Payload: r.Payload, DueColumns: engine.DueColumns{
 		ID: r.ID, Application: r.Application, BusinessID: r.BusinessID, Shard: r.Shard, State: int64(clock.Scheduled), Generation: r.Generation,

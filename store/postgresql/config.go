@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose reads hang keeps
-// its leases.
+// leaseConns is the number of connections for leases and the database's clock. They are apart, so that a node whose
+// reads hang keeps its leases.
 const leaseConns = 2
 
 // Timeouts that the server enforces.
@@ -70,8 +70,8 @@ func (c Config) Validate() error {
 	return errors.Join(broken...)
 }
 
-// pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them. Only applicationName travels
-// in the startup message (see sessionSetup).
+// pool returns the configuration of a pool. settings are the settings of its sessions; the URL may override them. Only
+// applicationName travels in the startup message (see sessionSetup).
 func (c Config) pool(conns int, settings map[string]string) (*pgxpool.Config, error) {
 	u, err := withEncryption(c.URL)
 	if err != nil {
@@ -102,15 +102,16 @@ func withoutURL(err error) error {
 	return errors.New("it is not of the form postgres://user:password@host:port/database")
 }
 
-// sessionSettings returns the settings of every session: READ COMMITTED, no plans that read a whole table or take more than one process of the
-// server, and bounded waits.
+// sessionSettings returns the settings of every session: READ COMMITTED, no plans that read a whole table or take more
+// than one process of the server, and bounded waits.
 func sessionSettings() map[string]string {
 	s := map[string]string{
 		applicationName:                 "clockd",
 		"default_transaction_isolation": "read committed",
 		"statement_timeout":             millis(statementTimeout),
 		"tcp_user_timeout":              millis(vanishedClient),
-		// for a host that vanished in the middle of a pipeline, while the server waits for the rest: 4 s and 2 times 2 s
+		// for a host that vanished in the middle of a pipeline, while the server waits for the rest: 4 s and 2 times 2
+		// s
 		"tcp_keepalives_idle":     "4",
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "2",
@@ -121,7 +122,8 @@ func sessionSettings() map[string]string {
 	return s
 }
 
-// planSettings returns the settings that decide about plans: none that reads a whole table or takes more than one process of the server.
+// planSettings returns the settings that decide about plans: none that reads a whole table or takes more than one
+// process of the server.
 func planSettings() map[string]string {
 	return map[string]string{
 		"enable_seqscan":                  "off",
@@ -133,8 +135,8 @@ func planSettings() map[string]string {
 	}
 }
 
-// ringSettings returns the settings of sessions for claims. Their statements are short, because other transactions wait for the rows that
-// they hold.
+// ringSettings returns the settings of sessions for claims. Their statements are short, because other transactions wait
+// for the rows that they hold.
 func ringSettings() map[string]string {
 	s := sessionSettings()
 	s[applicationName] = "clockd ring"
@@ -151,7 +153,8 @@ func readSettings() map[string]string {
 	return s
 }
 
-// upkeepSettings returns the settings of sessions that load, purge and keep leases. They skip locked rows, or wait briefly.
+// upkeepSettings returns the settings of sessions that load, purge and keep leases. They skip locked rows, or wait
+// briefly.
 func upkeepSettings() map[string]string {
 	s := sessionSettings()
 	s[applicationName] = "clockd upkeep"
@@ -166,8 +169,8 @@ func listenSettings() map[string]string {
 	return s
 }
 
-// migrateSettings returns the settings of the migrating session. It has no timeouts: it waits for other sessions, and its statements may be
-// slow.
+// migrateSettings returns the settings of the migrating session. It has no timeouts: it waits for other sessions, and
+// its statements may be slow.
 func (c Config) migrateSettings() map[string]string {
 	settings := map[string]string{applicationName: "clockd migrate"}
 	if c.Distributed {
@@ -176,11 +179,12 @@ func (c Config) migrateSettings() map[string]string {
 	return settings
 }
 
-// citusShardCount is Citus's setting for the number of Citus shards of a new distributed table. Its value in the URL wins.
+// citusShardCount is Citus's setting for the number of Citus shards of a new distributed table. Its value in the URL
+// wins.
 const citusShardCount = "citus.shard_count"
 
-// defaultCitusShards is the number of placements of a new distributed database. A group of ops is one transaction for each placement, so few
-// placements make cheap groups. A placement is the least that a server can have.
+// defaultCitusShards is the number of placements of a new distributed database. A group of ops is one transaction for
+// each placement, so few placements make cheap groups. A placement is the least that a server can have.
 const defaultCitusShards = 8
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

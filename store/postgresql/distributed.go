@@ -17,9 +17,9 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// How a statement of queries becomes a statement for a distributed database. Citus runs a statement on one server as a whole if it names the
-// shards of each distributed table in it. So a mark in the text of the statement becomes a condition on the shards, and the array of the
-// shards becomes the last argument:
+// How a statement of queries becomes a statement for a distributed database. Citus runs a statement on one server as a
+// whole if it names the shards of each distributed table in it. So a mark in the text of the statement becomes a
+// condition on the shards, and the array of the shards becomes the last argument:
 //
 //	/* in a.shard */                     AND a.shard = ANY($9::smallint[])
 //	SELECT unnest($1::smallint[])        SELECT g.shard FROM gate g WHERE g.shard = ANY($1::smallint[])
@@ -162,8 +162,8 @@ func (c Config) withDistributed(settings map[string]string) map[string]string {
 // blockNumbers is how many numbers a block has.
 const blockNumbers = 4096
 
-// idBlock gives out the numbers that the ids of new alarms are made of. Each process reserves blocks of numbers in the database, so no number is
-// given twice.
+// idBlock gives out the numbers that the ids of new alarms are made of. Each process reserves blocks of numbers in the
+// database, so no number is given twice.
 type idBlock struct {
 	mu         sync.Mutex
 	next, left int64 // the next number, and how many numbers of the block are left
@@ -196,8 +196,9 @@ func (d *Driver) TakeNumbers(ctx context.Context, count int) ([]int64, error) {
 // attemptBits is the number of low bits of an attempt's id that do not tell its time.
 const attemptBits = 20
 
-// attemptIDs returns ids for attempts of a distributed database, given their times in milliseconds. They are unique for each alarm, unless two
-// processes add attempts to one alarm in the same millisecond, and one of 2^20 such pairs collides. Then the second transaction runs again.
+// attemptIDs returns ids for attempts of a distributed database, given their times in milliseconds. They are unique for
+// each alarm, unless two processes add attempts to one alarm in the same millisecond, and one of 2^20 such pairs
+// collides. Then the second transaction runs again.
 func (d *Driver) attemptIDs(times []int64) []int64 {
 	ids := make([]int64, len(times))
 	for i, ms := range times {

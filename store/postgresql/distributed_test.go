@@ -12,16 +12,17 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// TestDistributedStore runs the suite in the distributed mode on one PostgreSQL, with functions that do nothing in the place of Citus's. So it
-// covers the schema, the statements, the placements and the ids of a distributed database, but not what Citus makes of the statements.
-// TestCitusStore runs on Citus (make test-citus).
+// TestDistributedStore runs the suite in the distributed mode on one PostgreSQL, with functions that do nothing in the
+// place of Citus's. So it covers the schema, the statements, the placements and the ids of a distributed database, but
+// not what Citus makes of the statements. TestCitusStore runs on Citus (make test-citus).
 func TestDistributedStore(t *testing.T) {
 	e := distributedEngine(likeCitusURL)
 	e.NoCuts = true
 	storetest.Run(t, e)
 }
 
-// distributedEngine is testedEngine for distributed databases. newURL returns the URL of an empty database that has Citus's functions.
+// distributedEngine is testedEngine for distributed databases. newURL returns the URL of an empty database that has
+// Citus's functions.
 func distributedEngine(newURL func(tb testing.TB) string) storetest.Engine {
 	return storetest.Engine{
 		Dialect: goose.DialectPostgres, Migrations: DistributedMigrations(), Unreachable: unreachable, Allocations: 16, Distributed: true,
@@ -55,8 +56,8 @@ func openDistributed(tb testing.TB, u string, log *slog.Logger) *opened {
 	return openWith(tb, cfg, Deps{Log: log})
 }
 
-// likeCitus are the parts of Citus that clockd uses, for one server: a table counts as distributed, and its rows stay where they are. The 64
-// shards have 5 placements.
+// likeCitus are the parts of Citus that clockd uses, for one server: a table counts as distributed, and its rows stay
+// where they are. The 64 shards have 5 placements.
 const likeCitus = `
 CREATE SCHEMA likecitus;
 CREATE TABLE likecitus.pg_dist_partition (logicalrelid regclass PRIMARY KEY);

@@ -2,9 +2,10 @@
 //
 // # How it works
 //
-// Each kind of call has a connection pool of its own, so that no kind waits for another: requests that write, requests that read, rings,
-// upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for each connection, statements of claims
-// when it connects. BEGIN travels with the first statement of a transaction. COMMIT travels with the settlement of a claim. The round trips:
+// Each kind of call has a connection pool of its own, so that no kind waits for another: requests that write, requests
+// that read, rings, upkeep (loading, expiring, purging), and leases with the clock. Each statement is prepared once for
+// each connection, statements of claims when it connects. BEGIN travels with the first statement of a transaction.
+// COMMIT travels with the settlement of a claim. The round trips:
 //
 //	a group of sets, all new                 2   BEGIN+INSERT, COMMIT
 //	a group of cancels                       2   BEGIN+UPDATE RETURNING, COMMIT; 4 with lock and UPDATE, if some alarms are not
@@ -19,42 +20,49 @@
 //	                                             UPDATE RETURNING if some rows are not fresh; after: BEGIN+UPDATE+COMMIT
 //	a group of answers                       3   BEGIN+lock, UPDATE, COMMIT; 5 if it adds attempts
 //
-// A fresh row has not changed since a set inserted it, and no transaction holds it. A fresh row needs no separate lock and judgment.
+// A fresh row has not changed since a set inserted it, and no transaction holds it. A fresh row needs no separate lock
+// and judgment.
 //
-// A new connection sets and checks its settings in one round trip after the startup (sessionSetup). They are no startup parameters, because
-// PgBouncer refuses the parameters that it does not know.
+// A new connection sets and checks its settings in one round trip after the startup (sessionSetup). They are no startup
+// parameters, because PgBouncer refuses the parameters that it does not know.
 //
-// Plans are pinned: sessions discourage sequential scans, bitmap scans, hash joins and merge joins. A statement that was planned while the
-// table was small would otherwise read the whole table until the next analyze.
+// Plans are pinned: sessions discourage sequential scans, bitmap scans, hash joins and merge joins. A statement that
+// was planned while the table was small would otherwise read the whole table until the next analyze.
 //
 // # Distributed databases
 //
-// With Config.Distributed the tables alarm and ring_attempt are distributed by Citus (schema/citus), and the URL leads to its coordinator.
-// Citus keeps the rows of one Citus shard together, so a placement (package engine) is a Citus shard. Citus runs a statement on one worker as a
-// whole if it names shards of a single Citus shard. Then COMMIT needs no second phase.
+// With Config.Distributed the tables alarm and ring_attempt are distributed by Citus (schema/citus), and the URL leads
+// to its coordinator. Citus keeps the rows of one Citus shard together, so a placement (package engine) is a Citus
+// shard. Citus runs a statement on one worker as a whole if it names shards of a single Citus shard. Then COMMIT needs
+// no second phase.
 //
-//   - The statements are the same as for one server. Marks in their text become conditions on the shards of the placement (distributed.go). Only
-//     statements that insert alarms or attempts are others (queries/citus): clockd gives the ids, and attempts have a statement of their own.
-//   - Keys have the column shard last, not first as in databases that are divided by ranges. Citus divides by a hash of the column, so its place
-//     in a key is free. A lookup by key or id reads the index as on one server, and a list reads one range of each Citus shard.
-//   - shard, node and build_level are read with each lease and each claim. shard and node are tables of the coordinator. build_level has a copy on
-//     each server, because statements on alarms read it.
-//   - A claim has a connection and a transaction for each placement of its alarms, so the pools are larger: RingConns times the number of
-//     placements, and distributedConns times Conns.
-//   - Sessions of the coordinator do not pass their settings on. lock_timeout is set in each transaction. The settings of plans belong to the role
-//     (setPlans).
+//   - The statements are the same as for one server. Marks in their text become conditions on the shards of the
+//     placement (distributed.go). Only statements that insert alarms or attempts are others (queries/citus): clockd
+//     gives the ids, and attempts have a statement of their own.
+//   - Keys have the column shard last, not first as in databases that are divided by ranges. Citus divides by a hash of
+//     the column, so its place in a key is free. A lookup by key or id reads the index as on one server, and a list
+//     reads one range of each Citus shard.
+//   - shard, node and build_level are read with each lease and each claim. shard and node are tables of the
+//     coordinator. build_level has a copy on each server, because statements on alarms read it.
+//   - A claim has a connection and a transaction for each placement of its alarms, so the pools are larger: RingConns
+//     times the number of placements, and distributedConns times Conns.
+//   - Sessions of the coordinator do not pass their settings on. lock_timeout is set in each transaction. The settings
+//     of plans belong to the role (setPlans).
 //   - An error of COMMIT, except a known rollback, leaves the outcome unknown (commitError).
 //
 // # Invariants
 //
-//  1. Everything runs READ COMMITTED, whatever the server's default: single statements by the session's setting, transactions by BEGIN.
-//  2. InsertAlarms does not wait for a row that a transaction has updated, because its NOT EXISTS reads the version before the update. It
-//     waits only for a key that another transaction is inserting or purging at this moment, and at most lockWait. Then the group begins
-//     again without that key. A key that was inserted while the statement ran fails the whole statement (23505), and the group begins again.
-//     CancelScheduled passes over rows that are held when it begins. It waits at most lockWait for a row that is taken afterwards.
-//  3. Keys and ids are locked in ascending order. New rows are inserted in the order of the ops, until a group meets another group.
-//  4. A server error for COMMIT means that the transaction was rolled back, except in a distributed database. If the connection ends before the
-//     reply, the outcome is unknown.
+//  1. Everything runs READ COMMITTED, whatever the server's default: single statements by the session's setting,
+//     transactions by BEGIN.
+//  2. InsertAlarms does not wait for a row that a transaction has updated, because its NOT EXISTS reads the version
+//     before the update. It waits only for a key that another transaction is inserting or purging at this moment, and
+//     at most lockWait. Then the group begins again without that key. A key that was inserted while the statement ran
+//     fails the whole statement (23505), and the group begins again. CancelScheduled passes over rows that are held
+//     when it begins. It waits at most lockWait for a row that is taken afterwards.
+//  3. Keys and ids are locked in ascending order. New rows are inserted in the order of the ops, until a group meets
+//     another group.
+//  4. A server error for COMMIT means that the transaction was rolled back, except in a distributed database. If the
+//     connection ends before the reply, the outcome is unknown.
 //
 // # Failures, effects, recovery
 //

@@ -43,8 +43,8 @@ type Driver struct {
 	leases *pgxpool.Pool // leases and the clock, apart from reads that may hang
 }
 
-// distributedConns is how many connections a write has in a distributed database for each connection of Config.Conns. A group of ops is one
-// transaction for each placement.
+// distributedConns is how many connections a write has in a distributed database for each connection of Config.Conns. A
+// group of ops is one transaction for each placement.
 const distributedConns = 4
 
 // New returns a store that connects at its first use.

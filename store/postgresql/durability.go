@@ -46,8 +46,8 @@ FROM run_command_on_workers($$SELECT json_build_array(current_setting('fsync'), 
 JOIN pg_dist_node n ON n.nodename = r.nodename AND n.nodeport = r.nodeport
 ORDER BY 1`
 
-// withWorkers returns the findings of the coordinator. A finding about a worker that is not safe replaces the coordinator's. A worker that does
-// not answer is passed over: it takes no commits either.
+// withWorkers returns the findings of the coordinator. A finding about a worker that is not safe replaces the
+// coordinator's. A worker that does not answer is passed over: it takes no commits either.
 func (d *Driver) withWorkers(ctx context.Context, found []store.Finding) ([]store.Finding, error) {
 	rows, err := d.pool.Query(ctx, sqlWorkerSettings)
 	if err != nil {
@@ -89,7 +89,8 @@ func synchronousCommitFinding(value string) store.Finding {
 		"confirmed commits of about the last second are lost when the server dies: set it to on for this role or database")
 }
 
-// standbyFinding says which commits a failover may lose. It is safe without standbys too: many users deliberately have a single server.
+// standbyFinding says which commits a failover may lose. It is safe without standbys too: many users deliberately have
+// a single server.
 func standbyFinding(names, commit string) store.Finding {
 	f := store.Finding{Name: "synchronous_standby_names", Value: names, Safe: true, Detail: "a commit is at a standby before the server confirms it"}
 	switch {

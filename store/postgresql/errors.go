@@ -27,7 +27,8 @@ const (
 // classRollback is the class of the codes that always mean a rollback, like codeSerialization.
 const classRollback = "40"
 
-// routineReplan is the server's function that reports codeNotSupported for a prepared statement whose table was migrated.
+// routineReplan is the server's function that reports codeNotSupported for a prepared statement whose table was
+// migrated.
 const routineReplan = "RevalidateCachedQuery"
 
 // severityError is the severity of an error that ended the transaction, but not the session.
@@ -60,7 +61,8 @@ var classes = map[string]engine.Class{
 // a rollback, too few resources, a lock, an operator's intervention, a fault outside PostgreSQL.
 var passing = []string{"08", "25", "40", "53", "55", "57", "58"}
 
-// misconfigured are the classes of the server errors of a wrong user, password or database, also of one that is not made yet.
+// misconfigured are the classes of the server errors of a wrong user, password or database, also of one that is not
+// made yet.
 var misconfigured = []string{"28", "3D"}
 
 // classify returns the class of an error.
@@ -87,10 +89,10 @@ func classify(err error) engine.Class {
 	return engine.Refused
 }
 
-// commitError maps the error of a COMMIT that was sent, or of a pipeline that ends with it. The outcome is unconfirmed, unless the server
-// said that it rolled back. pgconn.SafeToRetry is of no use here: in pgx v5.12 it also reports a connection that is lost during COMMIT as
-// safe ("conn closed").
-// distributed says that it is the error of a COMMIT of Citus: there a server may report an error for COMMIT although a worker has committed.
+// commitError maps the error of a COMMIT that was sent, or of a pipeline that ends with it. The outcome is unconfirmed,
+// unless the server said that it rolled back. pgconn.SafeToRetry is of no use here: in pgx v5.12 it also reports a
+// connection that is lost during COMMIT as safe ("conn closed"). distributed says that it is the error of a COMMIT of
+// Citus: there a server may report an error for COMMIT although a worker has committed.
 func commitError(err error, distributed bool) error {
 	if err == nil || errors.Is(err, errRolledBack) {
 		return err

@@ -54,8 +54,8 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 	}
 }
 
-// TestReadOnlyConnectionsAreReplaced makes pooled connections read-only. The write fails and says so, and the store replaces the
-// connections.
+// TestReadOnlyConnectionsAreReplaced makes pooled connections read-only. The write fails and says so, and the store
+// replaces the connections.
 func TestReadOnlyConnectionsAreReplaced(t *testing.T) {
 	s := migrated(t)
 	for range 2 { // the second round meets new connections

@@ -42,8 +42,8 @@ func (d *Driver) Migrations() fs.FS {
 	return Migrations()
 }
 
-// OpenMigration returns a session without the timeouts of the pools, in which each migration is one transaction. With shared sessions, another
-// client would get the session with the lock of the migration.
+// OpenMigration returns a session without the timeouts of the pools, in which each migration is one transaction. With
+// shared sessions, another client would get the session with the lock of the migration.
 func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, error) {
 	if err := d.refuseSharedSessions(ctx); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, e
 	return &engine.MigrationSession{Dialect: goose.DialectPostgres, DB: stdlib.OpenDB(*pool.ConnConfig), Lock: migrateLock{d.log}}, nil
 }
 
-// migrateLock lets one process at a time migrate a database. The lock belongs to the session that also runs the migrations. If the process
-// dies, the server releases the lock after its last statement has ended, and never before.
+// migrateLock lets one process at a time migrate a database. The lock belongs to the session that also runs the
+// migrations. If the process dies, the server releases the lock after its last statement has ended, and never before.
 type migrateLock struct{ log *slog.Logger }
 
 // SessionLock waits for the lock until ctx ends.
@@ -84,7 +84,8 @@ func (l migrateLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// MakeShards inserts the shards of a new database (LockShards, InsertShards), and the gates of a distributed one. An existing shard count stays.
+// MakeShards inserts the shards of a new database (LockShards, InsertShards), and the gates of a distributed one. An
+// existing shard count stays.
 func (d *Driver) MakeShards(ctx context.Context, count int) error {
 	if d.cfg.Distributed { // in a transaction of its own, because one that also writes shard would not be atomic
 		if err := d.distributed.InsertGates(ctx, d.upkeep, int64(count)); err != nil {

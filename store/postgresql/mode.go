@@ -37,7 +37,8 @@ var (
 // Statements about Citus's own tables.
 const (
 	sqlHasTables = "SELECT to_regclass('alarm') IS NOT NULL, to_regclass('pg_dist_partition') IS NOT NULL"
-	// sqlIsDistributed also reads whether the database has shards. Without them the migrations have stopped before their end.
+	// sqlIsDistributed also reads whether the database has shards. Without them the migrations have stopped before
+	// their end.
 	sqlIsDistributed = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('alarm')), EXISTS (SELECT FROM shard)"
 	// sqlPlacements reads the number of the Citus shard that has each shard's rows.
 	sqlPlacements = "SELECT shard::bigint, get_shard_id_for_distribution_column('alarm', shard)::bigint FROM shard ORDER BY shard"
@@ -91,7 +92,8 @@ func (d *Driver) refuseOtherMode(ctx context.Context) error {
 	return d.otherMode(m)
 }
 
-// readPlacements reads where the shards are, and remembers it. A placement is a Citus shard: its rows stay together when Citus moves them.
+// readPlacements reads where the shards are, and remembers it. A placement is a Citus shard: its rows stay together
+// when Citus moves them.
 func (d *Driver) readPlacements(ctx context.Context) ([][]int, error) {
 	rows, err := d.upkeep.Query(ctx, sqlPlacements)
 	if err != nil {

@@ -28,16 +28,16 @@ func (d *Driver) ForgetNodes(ctx context.Context, before clock.Instant) error {
 	return d.q.ForgetNodes(ctx, d.leases, int64(before))
 }
 
-// clusterTx is a transaction on nodes and leases. Its first statement travels with BEGIN. Later statements without results travel with
-// COMMIT.
+// clusterTx is a transaction on nodes and leases. Its first statement travels with BEGIN. Later statements without
+// results travel with COMMIT.
 type clusterTx struct {
 	*tx
 	q       *dbsqlc.Queries
 	waiting pipeline // statements to be sent with COMMIT
 }
 
-// exec returns where to run a statement without a result. If the first statement fails because the connection is gone, certainly nothing
-// was committed: so it must not travel with COMMIT.
+// exec returns where to run a statement without a result. If the first statement fails because the connection is gone,
+// certainly nothing was committed: so it must not travel with COMMIT.
 func (t *clusterTx) exec() dbsqlc.DBTX {
 	if !t.begun {
 		return t.tx

@@ -12,13 +12,14 @@ import (
 // listenPing is how long a listening connection may be silent before it is pinged.
 const listenPing = 5 * time.Second
 
-// SendNotices sends the bodies in one statement, which is a transaction of its own (Notify). The server merges equal bodies.
+// SendNotices sends the bodies in one statement, which is a transaction of its own (Notify). The server merges equal
+// bodies.
 func (d *Driver) SendNotices(ctx context.Context, bodies []string) error {
 	return d.q.Notify(ctx, d.upkeep, bodies)
 }
 
-// ReceiveNotices receives notifications on a connection of its own, outside the pools (ReadChannel). It notices a dead connection within
-// listenPing plus Config.Timeout.
+// ReceiveNotices receives notifications on a connection of its own, outside the pools (ReadChannel). It notices a dead
+// connection within listenPing plus Config.Timeout.
 func (d *Driver) ReceiveNotices(ctx context.Context, ready func(), heard func(body string)) error {
 	pool, err := d.cfg.pool(1, listenSettings())
 	if err != nil {
@@ -59,7 +60,8 @@ func (d *Driver) subscribe(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// nextNotification waits for the next notification. It returns nil if none came within listenPing and the connection is alive.
+// nextNotification waits for the next notification. It returns nil if none came within listenPing and the connection is
+// alive.
 func (d *Driver) nextNotification(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	quiet, cancel := context.WithTimeout(ctx, listenPing)
 	defer cancel()

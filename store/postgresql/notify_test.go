@@ -101,7 +101,8 @@ func TestNotificationsStayInTheirSchema(t *testing.T) {
 	b.hear(t, "to the second")
 }
 
-// TestListenEndsWithItsConnection terminates the session of a Listen. Listen returns an error, and the caller may listen again.
+// TestListenEndsWithItsConnection terminates the session of a Listen. Listen returns an error, and the caller may
+// listen again.
 func TestListenEndsWithItsConnection(t *testing.T) {
 	s := migrated(t)
 	a := listen(t, s)

@@ -99,14 +99,16 @@ func checkPlans(t *testing.T, db *storetest.Database) {
 	}
 }
 
-// vacuum vacuums and analyzes the table alarm until all its pages are all-visible. From any other page, an index-only scan fetches rows. VACUUM
-// leaves out pages with rows newer than an open snapshot of this database. Autovacuum opens such snapshots too. A new snapshot is as old as the
-// oldest running transaction of the server, so a page may stay out long after its last write.
+// vacuum vacuums and analyzes the table alarm until all its pages are all-visible. From any other page, an index-only
+// scan fetches rows. VACUUM leaves out pages with rows newer than an open snapshot of this database. Autovacuum opens
+// such snapshots too. A new snapshot is as old as the oldest running transaction of the server, so a page may stay out
+// long after its last write.
 func vacuum(t *testing.T, db *sql.DB) {
 	t.Helper()
 	ctx := t.Context()
 	hangs := time.After(time.Minute)
-	// Without FREEZE, VACUUM may skip busy pages. Without INDEX_CLEANUP, it may leave a few dead rows and their index entries for later.
+	// Without FREEZE, VACUUM may skip busy pages. Without INDEX_CLEANUP, it may leave a few dead rows and their index
+	// entries for later.
 	const statement = "VACUUM (FREEZE, ANALYZE, INDEX_CLEANUP ON) alarm"
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
@@ -137,8 +139,8 @@ func openSnapshots(t *testing.T, db *sql.DB) string {
 	return sessions
 }
 
-// TestStatementsPreparedOnAnEmptyTableUseIndexes prepares the statements on an empty table, as the first node to start does. It then runs
-// them on many rows that the planner does not know about.
+// TestStatementsPreparedOnAnEmptyTableUseIndexes prepares the statements on an empty table, as the first node to start
+// does. It then runs them on many rows that the planner does not know about.
 func TestStatementsPreparedOnAnEmptyTableUseIndexes(t *testing.T) {
 	ctx := t.Context()
 	s := migrated(t)

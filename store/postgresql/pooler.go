@@ -14,29 +14,31 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errSharedSessions refuses a pooler that gives a connection another session for each transaction or statement. Settings, LISTEN, the lock
-// of a migration and prepared statements stay with a session, so the next client of the session would have them.
+// errSharedSessions refuses a pooler that gives a connection another session for each transaction or statement.
+// Settings, LISTEN, the lock of a migration and prepared statements stay with a session, so the next client of the
+// session would have them.
 var errSharedSessions = errors.New("the database URL leads to a pooler that shares sessions (transaction or statement pooling): " +
 	"use session pooling or the server itself")
 
-// Numbers of connections whose sessions are compared. Two connections, compared once, missed a shared session in 5 to 10 % of the attempts,
-// measured beside 6 other clients of PgBouncer 1.18.
+// Numbers of connections whose sessions are compared. Two connections, compared once, missed a shared session in 5 to
+// 10 % of the attempts, measured beside 6 other clients of PgBouncer 1.18.
 const (
 	comparedConns = 4
-	// comparedPooled is the number behind a pooler. Several processes of a pooler behind a balancer share a session only if two of the
-	// connections reach the same process. A pooler for clockd allows more connections than this.
+	// comparedPooled is the number behind a pooler. Several processes of a pooler behind a balancer share a session
+	// only if two of the connections reach the same process. A pooler for clockd allows more connections than this.
 	comparedPooled = 24
 )
 
-// comparedRounds is how often the connections are compared, each time in another order. A pooler with server_round_robin gives connections
-// that ask in the same order the same sessions again.
+// comparedRounds is how often the connections are compared, each time in another order. A pooler with
+// server_round_robin gives connections that ask in the same order the same sessions again.
 const comparedRounds = 3
 
-// comparedTime bounds the comparison. The connections ask one after the other: 24 of them, at 300 ms a round trip, take half a minute.
+// comparedTime bounds the comparison. The connections ask one after the other: 24 of them, at 300 ms a round trip, take
+// half a minute.
 const comparedTime = time.Minute
 
-// The statements that identify a session: by its process on one server, and by the mark that its connection has set. The mark alone is not
-// enough: a pooler may set it again in the connection's next session.
+// The statements that identify a session: by its process on one server, and by the mark that its connection has set.
+// The mark alone is not enough: a pooler may set it again in the connection's next session.
 const (
 	// sqlSession identifies the process. Servers behind a proxy may have processes with the same number.
 	sqlSession  = "concat(pg_backend_pid(), ' since ', extract(epoch FROM pg_postmaster_start_time()))"
@@ -44,8 +46,8 @@ const (
 	sqlReadMark = "SELECT " + sqlSession + ", current_setting('clockd.session', true)"
 )
 
-// refuseSharedSessions returns errSharedSessions if connections of the URL share sessions. Once they did not, it looks no more: a start would
-// look twice, before the migration and after it.
+// refuseSharedSessions returns errSharedSessions if connections of the URL share sessions. Once they did not, it looks
+// no more: a start would look twice, before the migration and after it.
 func (d *Driver) refuseSharedSessions(ctx context.Context) error {
 	if d.sessionsApart.Load() {
 		return nil
@@ -109,8 +111,8 @@ func (d *Driver) openBare(ctx context.Context, count int) (conns []*pgconn.PgCon
 	return conns, err
 }
 
-// isPooled reports whether the process that the connection was told at its start is another one than the process that serves it. A pooler
-// tells numbers of its own.
+// isPooled reports whether the process that the connection was told at its start is another one than the process that
+// serves it. A pooler tells numbers of its own.
 func isPooled(ctx context.Context, c *pgconn.PgConn) (bool, error) {
 	result := c.ExecParams(ctx, "SELECT pg_backend_pid()::text", nil, nil, nil, nil).Read()
 	if result.Err != nil {
@@ -119,7 +121,8 @@ func isPooled(ctx context.Context, c *pgconn.PgConn) (bool, error) {
 	return string(result.Rows[0][0]) != strconv.FormatUint(uint64(c.PID()), 10), nil
 }
 
-// compareSessions marks the session of each connection, and looks whether each connection keeps its session and its mark.
+// compareSessions marks the session of each connection, and looks whether each connection keeps its session and its
+// mark.
 func compareSessions(ctx context.Context, conns []*pgconn.PgConn) error {
 	sessions, marks := make([]string, len(conns)), make([]string, len(conns))
 	seen := map[string]bool{}

@@ -131,8 +131,8 @@ func (b *pgBouncer) requireRefusals(t *testing.T, database string) {
 	}
 }
 
-// balance returns the URL of a balancer before several poolers. Each new connection gets the next pooler: its database transaction is one of
-// the databases transaction1 to transaction4, which share no session.
+// balance returns the URL of a balancer before several poolers. Each new connection gets the next pooler: its database
+// transaction is one of the databases transaction1 to transaction4, which share no session.
 func (b *pgBouncer) balance(t *testing.T, poolers int) string {
 	t.Helper()
 	u, err := url.Parse(b.url)
@@ -205,7 +205,8 @@ func (b *pgBouncer) testBegin(t *testing.T) {
 	}
 }
 
-// testSessionPooling takes each way of a store to its sessions: migration, writes, a held claim, notices, and a cancelled read.
+// testSessionPooling takes each way of a store to its sessions: migration, writes, a held claim, notices, and a
+// cancelled read.
 func (b *pgBouncer) testSessionPooling(t *testing.T) {
 	ok(t, openStore(t, b.url).Migrate(t.Context()), "migrate")
 	one, two := openChecked(t, b.url), openChecked(t, b.url)

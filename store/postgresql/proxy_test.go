@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// proxy forwards connections between a store and its server. It counts round trips, cuts connections, keeps back cancel requests and changes
-// settings.
+// proxy forwards connections between a store and its server. It counts round trips, cuts connections, keeps back cancel
+// requests and changes settings.
 type proxy struct {
 	url string
 
@@ -94,8 +94,8 @@ func (p *proxy) serve(client net.Conn, address string) {
 	both.Wait()
 }
 
-// copy forwards bytes until the end of src. It calls decide under the lock: last ends the copying, forward says whether these bytes are
-// forwarded.
+// copy forwards bytes until the end of src. It calls decide under the lock: last ends the copying, forward says whether
+// these bytes are forwarded.
 func (p *proxy) copy(dst io.Writer, src io.Reader, decide func([]byte) (last, forward bool)) {
 	buffer := make([]byte, 1<<16)
 	for {

@@ -18,8 +18,8 @@ func readSessions(t *testing.T, s *opened, where string) (n int) {
 	return n
 }
 
-// TestCancelledReadEndsAtTheServer cancels reads in the middle of a statement that would last until the limit. When a read returns, the
-// server has ended its statement, and the connection serves the next reads.
+// TestCancelledReadEndsAtTheServer cancels reads in the middle of a statement that would last until the limit. When a
+// read returns, the server has ended its statement, and the connection serves the next reads.
 func TestCancelledReadEndsAtTheServer(t *testing.T) {
 	s := migrated(t)
 	for range 2 * s.d.cfg.ReadConns {
@@ -52,8 +52,8 @@ func TestCancelledReadEndsAtTheServer(t *testing.T) {
 	}
 }
 
-// TestStatementsTakeOneProcess checks that no session has statements with parallel workers. A list of 400,000 alarms would have two, and the
-// bound on the reads at the server would be three times as high.
+// TestStatementsTakeOneProcess checks that no session has statements with parallel workers. A list of 400,000 alarms
+// would have two, and the bound on the reads at the server would be three times as high.
 func TestStatementsTakeOneProcess(t *testing.T) {
 	s := migrated(t)
 	for _, pool := range s.d.pools() {
@@ -65,8 +65,9 @@ func TestStatementsTakeOneProcess(t *testing.T) {
 	}
 }
 
-// TestCancelledReadWaitsForItsServer cancels a read while no request to cancel reaches the server. The read returns after the server has ended
-// its statement, because a place that is given back before lets one more statement run at the server.
+// TestCancelledReadWaitsForItsServer cancels a read while no request to cancel reaches the server. The read returns
+// after the server has ended its statement, because a place that is given back before lets one more statement run at
+// the server.
 func TestCancelledReadWaitsForItsServer(t *testing.T) {
 	p := newProxy(t, migratedURL(t))
 	p.keepsCancels = true
@@ -90,8 +91,8 @@ func TestCancelledReadWaitsForItsServer(t *testing.T) {
 	}
 }
 
-// TestReadReturnsSoonAfterItsDeadline lets a read meet the deadline of its context while no request to cancel reaches the server. The read
-// closes its connection before the statement ends.
+// TestReadReturnsSoonAfterItsDeadline lets a read meet the deadline of its context while no request to cancel reaches
+// the server. The read closes its connection before the statement ends.
 func TestReadReturnsSoonAfterItsDeadline(t *testing.T) {
 	p := newProxy(t, migratedURL(t))
 	p.keepsCancels = true
@@ -107,7 +108,8 @@ func TestReadReturnsSoonAfterItsDeadline(t *testing.T) {
 	}
 }
 
-// TestLateCancelInterruptsNoLaterRead cancels a read whose statement ends by itself, while the cancel request waits on its way to the server.
+// TestLateCancelInterruptsNoLaterRead cancels a read whose statement ends by itself, while the cancel request waits on
+// its way to the server.
 func TestLateCancelInterruptsNoLaterRead(t *testing.T) {
 	p := newProxy(t, migratedURL(t))
 	p.stallsCancels = true

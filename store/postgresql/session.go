@@ -18,24 +18,25 @@ import (
 
 // Settings with a meaning of their own.
 const (
-	// applicationName is the setting that travels in the startup message, where the server's log also has it. PgBouncer passes it on.
+	// applicationName is the setting that travels in the startup message, where the server's log also has it. PgBouncer
+	// passes it on.
 	applicationName = "application_name"
-	// idleInTransactionTimeout is the setting that ends the transaction of a stopped node. Its value also shows whether a session has its
-	// settings at all.
+	// idleInTransactionTimeout is the setting that ends the transaction of a stopped node. Its value also shows whether
+	// a session has its settings at all.
 	idleInTransactionTimeout = "idle_in_transaction_session_timeout"
 )
 
-// errSettings refuses a connection whose session does not have its settings. Without them, plans may read whole tables, and the locks of a
-// stopped node may stay.
+// errSettings refuses a connection whose session does not have its settings. Without them, plans may read whole tables,
+// and the locks of a stopped node may stay.
 var errSettings = errors.New("the session does not keep its settings: a pooler or a proxy drops them. Use a pooler with session pooling, " +
 	"or PostgreSQL itself")
 
-// setupLimit bounds what prepareOnConnect runs on a new connection. Config.DialTimeout bounds the connect before it, with the settings of
-// the session. Both go on when the caller leaves.
+// setupLimit bounds what prepareOnConnect runs on a new connection. Config.DialTimeout bounds the connect before it,
+// with the settings of the session. Both go on when the caller leaves.
 const setupLimit = 8 * time.Second
 
-// sessionSetup sets and checks the settings of a new connection's session. Startup parameters would save the statement, but PgBouncer
-// refuses a connection with a startup parameter that it does not know.
+// sessionSetup sets and checks the settings of a new connection's session. Startup parameters would save the statement,
+// but PgBouncer refuses a connection with a startup parameter that it does not know.
 type sessionSetup struct {
 	set       string   // statement that sets the settings; "" without settings
 	args      [][]byte // names and values of the settings, as set has them
@@ -43,8 +44,8 @@ type sessionSetup struct {
 	mustWrite bool     // the server must take writes
 }
 
-// prepareSession makes new connections of the configuration set and check the settings. A value in the URL wins. If a check fails and the
-// URL has several hosts, pgx tries the next host.
+// prepareSession makes new connections of the configuration set and check the settings. A value in the URL wins. If a
+// check fails and the URL has several hosts, pgx tries the next host.
 func prepareSession(c *pgconn.Config, settings map[string]string) {
 	s := newSessionSetup(c.RuntimeParams, settings)
 	attributes := c.ValidateConnect // checks target_session_attrs; nil if the URL does not have it
@@ -59,8 +60,8 @@ func prepareSession(c *pgconn.Config, settings map[string]string) {
 	}
 }
 
-// newSessionSetup returns the set-up for the settings. It removes clockd's settings from the startup parameters, where the URL has put them,
-// and uses their values. applicationName stays a startup parameter.
+// newSessionSetup returns the set-up for the settings. It removes clockd's settings from the startup parameters, where
+// the URL has put them, and uses their values. applicationName stays a startup parameter.
 func newSessionSetup(startup, settings map[string]string) *sessionSetup {
 	s := &sessionSetup{idleTime: settings[idleInTransactionTimeout]}
 	settings = maps.Clone(settings)
@@ -92,11 +93,12 @@ func newSessionSetup(startup, settings map[string]string) *sessionSetup {
 	return s
 }
 
-// readSession reads the settings that prepare checks. It is a transaction of its own: a pooler may keep settings for one transaction only.
+// readSession reads the settings that prepare checks. It is a transaction of its own: a pooler may keep settings for
+// one transaction only.
 const readSession = "SELECT current_setting('transaction_read_only'), (SELECT setting FROM pg_settings WHERE name = '" + idleInTransactionTimeout + "')"
 
-// prepare sets and checks the settings in one round trip. It returns engine.ErrReadOnly if the server refuses writes: a standby, or a
-// server with read-only transactions by default.
+// prepare sets and checks the settings in one round trip. It returns engine.ErrReadOnly if the server refuses writes: a
+// standby, or a server with read-only transactions by default.
 func (s *sessionSetup) prepare(ctx context.Context, conn *pgconn.PgConn) error {
 	p := conn.StartPipeline(ctx)
 	if s.set != "" {

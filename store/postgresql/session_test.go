@@ -14,8 +14,8 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
-// startupDropper starts a proxy that drops the settings in the startup message, as PgBouncer does with ignore_startup_parameters. It returns
-// the proxy's address.
+// startupDropper starts a proxy that drops the settings in the startup message, as PgBouncer does with
+// ignore_startup_parameters. It returns the proxy's address.
 func startupDropper(t *testing.T, server string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,8 +10,8 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// BeginSettle begins a transaction that settles a committed claim (two-phase or at most once), or awaited rings. BEGIN, its statements and
-// COMMIT travel in one round trip.
+// BeginSettle begins a transaction that settles a committed claim (two-phase or at most once), or awaited rings. BEGIN,
+// its statements and COMMIT travel in one round trip.
 func (d *Driver) BeginSettle(ctx context.Context, r *store.ClaimRequest) (engine.SettleTx, error) {
 	t, err := begin(ctx, d.rings, d.ringLockWait())
 	if err != nil {
@@ -33,8 +33,8 @@ func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	})
 }
 
-// Settle queues the statements that write the rows and the attempts (SettleAlarms, PruneAttempts). SettleAlarms adds the attempts of the
-// rows that it changes.
+// Settle queues the statements that write the rows and the attempts (SettleAlarms, PruneAttempts). SettleAlarms adds
+// the attempts of the rows that it changes.
 func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	params := settleParams(settled, attempts)
 	params.ClaimedAt = int64(settled[0].Claimed.UpdateTime)
@@ -47,8 +47,8 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 	return t.d.prune(ctx, &t.waiting, attempts)
 }
 
-// endDistributed is EndAlarms in a distributed database: the attempts need a statement of their own (EndAlarms, InsertAttempts,
-// PruneAttempts).
+// endDistributed is EndAlarms in a distributed database: the attempts need a statement of their own (EndAlarms,
+// InsertAttempts, PruneAttempts).
 func (t *claimTx) endDistributed(ctx context.Context, p *dbsqlc.EndAlarmsParams, attempts []store.AlarmAttempt) error {
 	err := t.d.distributed.EndAlarms(ctx, &t.waiting, citussqlc.EndAlarmsParams{
 		Now: p.Now, Ids: p.Ids, Generations: p.Generations, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes, States: p.States,
@@ -93,8 +93,8 @@ func (d *Driver) prune(ctx context.Context, db dbsqlc.DBTX, attempts []store.Ala
 	return d.q.PruneAttempts(ctx, db, dbsqlc.PruneAttemptsParams{AlarmIds: engine.Column(attempts, idOfAttempted), Kept: clock.MaxAttempts})
 }
 
-// addDistributedAttempts adds attempts of alarms that the transaction has changed, and keeps only the newest attempts of each alarm
-// (InsertAttempts, PruneAttempts).
+// addDistributedAttempts adds attempts of alarms that the transaction has changed, and keeps only the newest attempts
+// of each alarm (InsertAttempts, PruneAttempts).
 func (d *Driver) addDistributedAttempts(ctx context.Context, db dbsqlc.DBTX, attempts []store.AlarmAttempt) error {
 	if len(attempts) == 0 {
 		return nil

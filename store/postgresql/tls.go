@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Errors about a URL. They do not quote the URL, because any part of it that could not be parsed may contain the password.
+// Errors about a URL. They do not quote the URL, because any part of it that could not be parsed may contain the
+// password.
 var (
 	errURL = errors.New("postgresql: the database URL must be of the form postgres://user:password@host:port/database, " +
 		"with special characters of user and password percent-encoded")
@@ -17,8 +18,9 @@ var (
 		"write sslmode=verify-full, or sslmode=require to encrypt without checking the server's name, or sslmode=disable")
 )
 
-// withEncryption adds an sslmode to the URL if neither the URL nor the environment sets one. Without it pgx would try TLS and silently
-// continue without encryption. The added mode is verify-full if the URL names files for TLS (sslrootcert, sslcert, sslkey), else disable.
+// withEncryption adds an sslmode to the URL if neither the URL nor the environment sets one. Without it pgx would try
+// TLS and silently continue without encryption. The added mode is verify-full if the URL names files for TLS
+// (sslrootcert, sslcert, sslkey), else disable.
 func withEncryption(raw string) (string, error) {
 	rest, isURL := strings.CutPrefix(raw, "postgres://")
 	if !isURL {

@@ -26,8 +26,8 @@ const (
 	sqlRollback = "rollback"
 )
 
-// tx runs transactions one after the other on a connection of its own. BEGIN travels with the first statement of each transaction. A
-// transaction ends with commit, rollback or send. In the end close returns the connection to its pool.
+// tx runs transactions one after the other on a connection of its own. BEGIN travels with the first statement of each
+// transaction. A transaction ends with commit, rollback or send. In the end close returns the connection to its pool.
 type tx struct {
 	conn  *pgxpool.Conn
 	setup []string // statements before the first statement
@@ -38,7 +38,8 @@ type tx struct {
 	shards []int64 // shards of all rows, in a distributed database; nil on one server
 }
 
-// begin takes a connection for transactions whose statements wait at most lockTimeout for a lock. 0 means the session's own timeout.
+// begin takes a connection for transactions whose statements wait at most lockTimeout for a lock. 0 means the session's
+// own timeout.
 func begin(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Duration) (*tx, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -51,8 +52,8 @@ func begin(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Duration) (
 	return t, nil
 }
 
-// beginGuarded is begin for transactions that take or change alarms. The first statement of each transaction fails with store.ErrOldBuild if
-// the database demands a newer build. The check costs no round trip.
+// beginGuarded is begin for transactions that take or change alarms. The first statement of each transaction fails with
+// store.ErrOldBuild if the database demands a newer build. The check costs no round trip.
 func beginGuarded(ctx context.Context, pool *pgxpool.Pool, lockTimeout time.Duration) (*tx, error) {
 	t, err := begin(ctx, pool, lockTimeout)
 	if err == nil {
@@ -108,7 +109,8 @@ func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return t.conn.QueryRow(ctx, sql, args...)
 }
 
-// sendFirst sends the setup and the first statement in one batch. The next result of the returned batch is the result of the statement.
+// sendFirst sends the setup and the first statement in one batch. The next result of the returned batch is the result
+// of the statement.
 func (t *tx) sendFirst(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
 	var b pgx.Batch
 	for _, statement := range t.setup {
@@ -178,7 +180,8 @@ func (p *pipeline) QueryRow(context.Context, string, ...any) pgx.Row {
 	panic("postgresql: a query in a pipeline")
 }
 
-// send runs the pipeline's statements and COMMIT in one round trip. The transaction must have begun, or the pipeline must begin it.
+// send runs the pipeline's statements and COMMIT in one round trip. The transaction must have begun, or the pipeline
+// must begin it.
 func (t *tx) send(ctx context.Context, p *pipeline) error {
 	if err := t.usable(ctx); err != nil {
 		return err
@@ -241,7 +244,8 @@ func (t *tx) rollback(ctx context.Context) error {
 	return err
 }
 
-// close rolls back an open transaction and returns the connection to its pool. The pool destroys a connection in an unknown state.
+// close rolls back an open transaction and returns the connection to its pool. The pool destroys a connection in an
+// unknown state.
 func (t *tx) close(ctx context.Context) {
 	if t.conn == nil {
 		return

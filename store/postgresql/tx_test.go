@@ -41,8 +41,8 @@ func write(t *testing.T, s *opened, ops []clock.Op, want ...clock.Verdict) []clo
 	return decisions
 }
 
-// claimed returns a held claim with a ring for each id. The end of the test releases a claim that is still open, because Close waits for open
-// claims: without the release, a failed test would hang and would not print its failure.
+// claimed returns a held claim with a ring for each id. The end of the test releases a claim that is still open,
+// because Close waits for open claims: without the release, a failed test would hang and would not print its failure.
 func claimed(t *testing.T, s *opened, ids ...int64) *store.Claim {
 	t.Helper()
 	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: ids, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20})
@@ -157,8 +157,8 @@ func TestNewConnectionsHavePreparedTheirClaims(t *testing.T) {
 	}
 }
 
-// TestCutCommitIsUnconfirmedAndRepeatable cuts the connection at COMMIT, before and after the server receives it. The outcome is unconfirmed,
-// and a repetition gives the right verdict.
+// TestCutCommitIsUnconfirmedAndRepeatable cuts the connection at COMMIT, before and after the server receives it. The
+// outcome is unconfirmed, and a repetition gives the right verdict.
 func TestCutCommitIsUnconfirmedAndRepeatable(t *testing.T) {
 	for _, passOn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server gets it %t", passOn), func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestCutCommitIsUnconfirmedAndRepeatable(t *testing.T) {
 	}
 }
 
-// TestInsertDoesNotWaitForAClaimedRow inserts beside a row that a claim has updated. The long lock_timeout shows that the INSERT does not
-// wait.
+// TestInsertDoesNotWaitForAClaimedRow inserts beside a row that a claim has updated. The long lock_timeout shows that
+// the INSERT does not wait.
 func TestInsertDoesNotWaitForAClaimedRow(t *testing.T) {
 	s := migrated(t)
 	c := claimed(t, s, write(t, s, []clock.Op{setOp("held")}, clock.Create)[0].Alarm.ID)
@@ -209,8 +209,8 @@ func TestInsertDoesNotWaitForAClaimedRow(t *testing.T) {
 	}
 }
 
-// TestCancelDoesNotWaitForLockedRows cancels beside a row that a claim has updated and a row that another transaction has only locked. The
-// long lock_timeout shows that the cancel does not wait.
+// TestCancelDoesNotWaitForLockedRows cancels beside a row that a claim has updated and a row that another transaction
+// has only locked. The long lock_timeout shows that the cancel does not wait.
 func TestCancelDoesNotWaitForLockedRows(t *testing.T) {
 	s := migrated(t)
 	ops := []clock.Op{setOp("claimed"), setOp("locked"), setOp("free")}
@@ -240,8 +240,8 @@ func TestCancelDoesNotWaitForLockedRows(t *testing.T) {
 	}
 }
 
-// TestClaimDoesNotWaitForALockedRow claims beside a row that a write transaction has locked. The claim passes over that row at once. Running
-// into lock_timeout would give up all fresh rows.
+// TestClaimDoesNotWaitForALockedRow claims beside a row that a write transaction has locked. The claim passes over that
+// row at once. Running into lock_timeout would give up all fresh rows.
 func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	s := migrated(t)
 	d := write(t, s, []clock.Op{setOp("locked"), setOp("taken"), setOp("leased")}, clock.Create, clock.Create, clock.Create)
@@ -266,8 +266,8 @@ func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	}
 }
 
-// TestGroupDoesNotWaitForAnUncommittedKey meets a key that another transaction has inserted and not committed. The group does not wait for
-// the key but begins again, and is right whether the other transaction commits or rolls back.
+// TestGroupDoesNotWaitForAnUncommittedKey meets a key that another transaction has inserted and not committed. The
+// group does not wait for the key but begins again, and is right whether the other transaction commits or rolls back.
 func TestGroupDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	for name, commits := range map[string]bool{"rolls back": false, "commits": true} {
 		t.Run(name, func(t *testing.T) {
@@ -309,8 +309,8 @@ func TestGroupDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	}
 }
 
-// TestKeyCommittedDuringInsertIsReplayed meets a key that does not exist when the INSERT begins, but exists when the INSERT reaches it. That
-// is a definite rollback, after which the group begins again.
+// TestKeyCommittedDuringInsertIsReplayed meets a key that does not exist when the INSERT begins, but exists when the
+// INSERT reaches it. That is a definite rollback, after which the group begins again.
 func TestKeyCommittedDuringInsertIsReplayed(t *testing.T) {
 	s := migrated(t)
 	row := setOp("a").Decide(nil, testNow).Alarm
@@ -339,8 +339,8 @@ func TestKeyCommittedDuringInsertIsReplayed(t *testing.T) {
 	write(t, s, []clock.Op{setOp("a")}, clock.Keep)
 }
 
-// TestOpOnAnUncommittedKeyWaitsApart meets a key that stays inserted and not committed. Its op must wait apart from the group, and nothing
-// fails.
+// TestOpOnAnUncommittedKeyWaitsApart meets a key that stays inserted and not committed. Its op must wait apart from the
+// group, and nothing fails.
 func TestOpOnAnUncommittedKeyWaitsApart(t *testing.T) {
 	s := migrated(t)
 	other, err := begin(t.Context(), s.d.pool, 0)
@@ -352,8 +352,8 @@ func TestOpOnAnUncommittedKeyWaitsApart(t *testing.T) {
 	write(t, s, []clock.Op{setOp("a")}, clock.Locked)
 }
 
-// TestWriteWaitsForTheClaimToEnd cancels an alarm whose row a claim holds. The claim ends within the wait, and the cancel meets the rung
-// alarm.
+// TestWriteWaitsForTheClaimToEnd cancels an alarm whose row a claim holds. The claim ends within the wait, and the
+// cancel meets the rung alarm.
 func TestWriteWaitsForTheClaimToEnd(t *testing.T) {
 	s := migrated(t)
 	c := claimed(t, s, write(t, s, []clock.Op{setOp("a")}, clock.Create)[0].Alarm.ID)
@@ -385,8 +385,8 @@ func TestOnlyNewestAttemptsAreKept(t *testing.T) {
 	}
 }
 
-// TestStoreRecoversFromFailover makes the server read-only, and then writable again. The store names the cause, and later recovers by
-// itself.
+// TestStoreRecoversFromFailover makes the server read-only, and then writable again. The store names the cause, and
+// later recovers by itself.
 func TestStoreRecoversFromFailover(t *testing.T) {
 	u := migratedURL(t)
 	s := openChecked(t, u)

@@ -7,7 +7,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that were read.
+// TestAmendSkipsChangedRow: an answer rewrites its row only while the row has the generation, state and ring_no that
+// were read.
 func TestAmendSkipsChangedRow(t *testing.T) {
 	s := migrated(t)
 	k := clock.Key{Application: "shop", BusinessID: "amend"}

@@ -31,8 +31,8 @@ type writeTx struct {
 	wait      time.Duration
 }
 
-// Insert adds the rows whose keys are new (InsertAlarms). If another transaction inserts a key meanwhile, the statement fails and the
-// transaction ends.
+// Insert adds the rows whose keys are new (InsertAlarms). If another transaction inserts a key meanwhile, the statement
+// fails and the transaction ends.
 func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) ([]int64, error) {
 	if t.lockFirst && !absent {
 		return nil, engine.ErrKeyExists
@@ -51,8 +51,8 @@ func (t *writeTx) Insert(ctx context.Context, rows []*clock.Alarm, absent bool) 
 	return t.idsOf(ctx, rows, inserted)
 }
 
-// insert adds the rows whose keys are new, and returns their ids. On one server these are in the order of the rows. In a distributed
-// database the rows have ids already.
+// insert adds the rows whose keys are new, and returns their ids. On one server these are in the order of the rows. In
+// a distributed database the rows have ids already.
 func (t *writeTx) insert(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
 	if t.shards == nil {
 		return t.q.InsertAlarms(ctx, t, insertParams(rows))
@@ -63,8 +63,8 @@ func (t *writeTx) insert(ctx context.Context, rows []*clock.Alarm) ([]int64, err
 // partWait is how long a part of a group waits for a key that another transaction has inserted and not committed.
 const partWait = 5 * time.Millisecond
 
-// insertByHalves adds the rows in parts, each after a savepoint, so that a locked key delays no other key. A part waits at most partWait; a
-// single op with a wait of its own waits that long.
+// insertByHalves adds the rows in parts, each after a savepoint, so that a locked key delays no other key. A part waits
+// at most partWait; a single op with a wait of its own waits that long.
 func (t *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]int64, error) {
 	if t.wait == 0 {
 		if _, err := t.Exec(ctx, "set local lock_timeout = "+millis(partWait)); err != nil {
@@ -120,8 +120,9 @@ func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int
 	return ids, err
 }
 
-// Cancel cancels the rows of the keys whose present version no transaction has locked or changed (CancelScheduled, CancelScheduledBriefly).
-// It waits at most lockWait for a row that another transaction takes at this moment. After that wait the group begins again and locks first.
+// Cancel cancels the rows of the keys whose present version no transaction has locked or changed (CancelScheduled,
+// CancelScheduledBriefly). It waits at most lockWait for a row that another transaction takes at this moment. After
+// that wait the group begins again and locks first.
 func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
 	if t.lockFirst {
 		return nil, nil
@@ -140,8 +141,9 @@ func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 	return alarmsOf(rows), nil
 }
 
-// Lock locks and returns the free rows of the keys (LockAlarms). With a wait it first waits for all rows (LockAlarmsWaiting). If a row is
-// still held afterwards, the transaction has failed with nothing written, and Lock locks the free rows in a new transaction.
+// Lock locks and returns the free rows of the keys (LockAlarms). With a wait it first waits for all rows
+// (LockAlarmsWaiting). If a row is still held afterwards, the transaction has failed with nothing written, and Lock
+// locks the free rows in a new transaction.
 func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration, briefly bool) ([]clock.Alarm, error) {
 	if briefly && wait == 0 {
 		return t.lockBriefly(ctx, keys)
@@ -169,8 +171,8 @@ func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 // briefKeys is how many rows lockBriefly reads at once. It drops their payloads.
 const briefKeys = 64
 
-// lockBriefly locks and returns the free rows of the keys, without payloads (LockAlarms). Few cancels need it, because CancelScheduledBriefly
-// stops scheduled alarms.
+// lockBriefly locks and returns the free rows of the keys, without payloads (LockAlarms). Few cancels need it, because
+// CancelScheduledBriefly stops scheduled alarms.
 func (t *writeTx) lockBriefly(ctx context.Context, keys []clock.Key) ([]clock.Alarm, error) {
 	var alarms []clock.Alarm
 	for piece := range slices.Chunk(keys, briefKeys) {
@@ -197,8 +199,8 @@ func (t *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 	return alarmsOf(rows), nil
 }
 
-// Update rewrites the rows and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). Other rows keep the
-// content of their set (AmendAlarms).
+// Update rewrites the rows and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms).
+// Other rows keep the content of their set (AmendAlarms).
 func (t *writeTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
 	var rewrites, amends []engine.Change
 	for _, c := range changes {

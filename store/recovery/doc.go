@@ -1,8 +1,8 @@
 // Package recovery prepares a database that was restored from a backup, before clockd works on it again.
 //
-// Between the backup and the loss of the database, its gap, clockd went on: it rang alarms, and applications set others. The restored database
-// knows nothing of that. Without care it would give the message ids of the gap again, for other rings, and consumers that remember message ids
-// would drop them.
+// Between the backup and the loss of the database, its gap, clockd went on: it rang alarms, and applications set
+// others. The restored database knows nothing of that. Without care it would give the message ids of the gap again, for
+// other rings, and consumers that remember message ids would drop them.
 //
 // # What Finish does, and why
 //

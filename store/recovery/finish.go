@@ -20,7 +20,8 @@ type Database interface {
 	ShardCount() int
 	// SkipIDs leaves out store.SkippedIDs ids of new alarms.
 	SkipIDs(ctx context.Context) error
-	// MarkRestored marks the next alarms above an id, at most limit. next is the last of them; it equals after at the end.
+	// MarkRestored marks the next alarms above an id, at most limit. next is the last of them; it equals after at the
+	// end.
 	MarkRestored(ctx context.Context, now clock.Instant, after int64, limit int) (next int64, counts store.RestoredCounts, err error)
 }
 
@@ -65,8 +66,8 @@ func Finish(ctx context.Context, db Database, progress func(Result)) (done Resul
 	return done, err
 }
 
-// awaitNoNode waits until the leases of all nodes have ended, and returns the database's time. It returns an error if a node renews its lease:
-// then the node works on the database.
+// awaitNoNode waits until the leases of all nodes have ended, and returns the database's time. It returns an error if a
+// node renews its lease: then the node works on the database.
 func awaitNoNode(ctx context.Context, db Database) (now clock.Instant, err error) {
 	first := map[string]clock.Instant{} // end of each node's lease, as first seen
 	for {
@@ -120,8 +121,8 @@ func finishAtMostOnce(ctx context.Context, db Database, now clock.Instant, done 
 	}
 }
 
-// finishPage claims the rows that ring at most once. Such a claim records them as rung and in doubt when it commits; the settlement adds the
-// attempts, and moves repeating alarms to their next occurrence.
+// finishPage claims the rows that ring at most once. Such a claim records them as rung and in doubt when it commits;
+// the settlement adds the attempts, and moves repeating alarms to their next occurrence.
 func finishPage(ctx context.Context, db Database, now clock.Instant, rows []store.Due, done *Result) error {
 	request := store.ClaimRequest{Now: now, ClaimID: rand.Text(), AtMostOnce: true, MaxBytes: pageBytes, NamedTargets: store.NamedTargets(rows)}
 	for i := range rows {

@@ -17,8 +17,9 @@ const (
 	checkCopy    = "PRAGMA quick_check(1)"
 )
 
-// Backup copies the database to a new file, as of one moment, while other processes use it. The file appears under its name when it is complete,
-// checked and on disk. Backup reads the database in one transaction, so the write-ahead log grows meanwhile.
+// Backup copies the database to a new file, as of one moment, while other processes use it. The file appears under its
+// name when it is complete, checked and on disk. Backup reads the database in one transaction, so the write-ahead log
+// grows meanwhile.
 func Backup(ctx context.Context, cfg Config, to string) error {
 	path, err := cfg.path()
 	if err != nil {
@@ -55,7 +56,8 @@ func copyTo(ctx context.Context, path, to string) error {
 	})
 }
 
-// finishCopy checks the copy, skips ids (store.SkippedIDs), so that the copy is safe before its recovery too, and writes the file to disk.
+// finishCopy checks the copy, skips ids (store.SkippedIDs), so that the copy is safe before its recovery too, and
+// writes the file to disk.
 func finishCopy(ctx context.Context, path string) error {
 	err := withFile(path, func(db *sql.DB) error {
 		var result string

@@ -15,18 +15,20 @@ const (
 	checkpointPause = time.Second
 	// checkpointCommits is the number of commits after which a checkpoint begins.
 	checkpointCommits = 16
-	// checkpointRest is the time after which a checkpoint begins even if there were fewer commits. An idle node commits twice a second.
+	// checkpointRest is the time after which a checkpoint begins even if there were fewer commits. An idle node commits
+	// twice a second.
 	checkpointRest = 10 * time.Second
-	// maxLogPages is the number of pages in the log beyond which a checkpoint stops the writer. 16,384 pages are 64 MiB.
+	// maxLogPages is the number of pages in the log beyond which a checkpoint stops the writer. 16,384 pages are 64
+	// MiB.
 	maxLogPages = 1 << 14
 )
 
-// checkpointer copies the pages of the write-ahead log into the file, beside the writer. SQLite would do so within every commit that
-// finds 1,000 pages in the log, and such a commit takes several times as long as others.
+// checkpointer copies the pages of the write-ahead log into the file, beside the writer. SQLite would do so within
+// every commit that finds 1,000 pages in the log, and such a commit takes several times as long as others.
 //
-// The writer begins a new log when all its pages are copied and no reader uses them. Under steady writes a checkpoint beside the writer
-// never copies all of them. So for a long log the checkpointer runs the checkpoint on the writer's own connection: no commit can add pages
-// meanwhile. Readers that overlap without a gap let the log grow further.
+// The writer begins a new log when all its pages are copied and no reader uses them. Under steady writes a checkpoint
+// beside the writer never copies all of them. So for a long log the checkpointer runs the checkpoint on the writer's
+// own connection: no commit can add pages meanwhile. Readers that overlap without a gap let the log grow further.
 type checkpointer struct {
 	writer  *sql.DB
 	copier  *sql.DB // one connection of its own
@@ -81,8 +83,8 @@ func (c *checkpointer) run(ctx context.Context) {
 	}
 }
 
-// checkpoint copies the pages of the log up to the oldest one that a running read still needs. The writer goes on meanwhile, unless the
-// log is too long.
+// checkpoint copies the pages of the log up to the oldest one that a running read still needs. The writer goes on
+// meanwhile, unless the log is too long.
 func (c *checkpointer) checkpoint(ctx context.Context) error {
 	pages, err := copyLog(ctx, c.copier)
 	if err != nil || pages <= c.pages {

@@ -11,7 +11,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Commits leave the log alone. The checkpointer copies it into the file, and then the writer begins a new log, so that it does not grow.
+// Commits leave the log alone. The checkpointer copies it into the file, and then the writer begins a new log, so that
+// it does not grow.
 func TestCheckpointerBoundsTheLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "clockd.db")

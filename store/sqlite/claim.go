@@ -28,8 +28,8 @@ func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.
 	return &claimTx{writeTx: t, request: r}, nil
 }
 
-// LockDue reads the due rows (LockDue). The transaction holds the file's lock, so no other transaction changes them. It leaves out payloads
-// longer than engine.InlineBytes.
+// LockDue reads the due rows (LockDue). The transaction holds the file's lock, so no other transaction changes them. It
+// leaves out payloads longer than engine.InlineBytes.
 func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, error) {
 	found, err := t.q.LockDue(ctx, t, dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: jsonNumbers(ids), Now: int64(t.request.Now)})
 	if err != nil {

@@ -17,7 +17,8 @@ var (
 	insertAttemptParams = engine.NewParams[engine.AttemptRow, dbsqlc.InsertAttemptsParams]()
 )
 
-// jsonNumbers returns a JSON array of numbers for json_each. It does not use package json, because T may marshal as a name.
+// jsonNumbers returns a JSON array of numbers for json_each. It does not use package json, because T may marshal as a
+// name.
 func jsonNumbers[T ~int | ~int8 | ~int64](numbers []T) string {
 	b := make([]byte, 0, 2+8*len(numbers))
 	for i, n := range numbers {

@@ -12,7 +12,8 @@ import (
 	"github.com/clockd/clockd/store/engine"
 )
 
-// maxShards is the largest shard count. A due scan has one subselect for each shard, and SQLite allows 500 in one statement.
+// maxShards is the largest shard count. A due scan has one subselect for each shard, and SQLite allows 500 in one
+// statement.
 const maxShards = 256
 
 // scheme is the beginning of every URL.
@@ -49,7 +50,8 @@ func (c Config) Validate() error {
 	return errors.Join(broken...)
 }
 
-// path returns the file that the URL names. It is the literal text after the scheme, without the "//" before an absolute path.
+// path returns the file that the URL names. It is the literal text after the scheme, without the "//" before an
+// absolute path.
 func (c Config) path() (string, error) {
 	path, is := strings.CutPrefix(c.URL, scheme)
 	switch {
@@ -75,8 +77,8 @@ func (c Config) path() (string, error) {
 
 // The pragmas of each kind of connection.
 var (
-	// The writer waits for another program's lock in short steps, because SQLite's wait does not notice the end of a context. It leaves
-	// checkpoints to the checkpointer.
+	// The writer waits for another program's lock in short steps, because SQLite's wait does not notice the end of a
+	// context. It leaves checkpoints to the checkpointer.
 	writePragmas      = []string{"busy_timeout(100)", "wal_autocheckpoint(0)"}
 	checkpointPragmas = []string{"busy_timeout(100)"}
 	readPragmas       = []string{busyPragma, "query_only(1)"}

@@ -71,7 +71,8 @@ func TestValidateNamesAllBrokenSettings(t *testing.T) {
 	}
 }
 
-// FuzzURLOpensThatFile opens the file that a URL names. The opened file has that name, and is never a database in memory.
+// FuzzURLOpensThatFile opens the file that a URL names. The opened file has that name, and is never a database in
+// memory.
 func FuzzURLOpensThatFile(f *testing.F) {
 	for _, url := range []string{"clockd.db", "a%20b", "a b+c&d=e", "file:x", "%3fmode=memory", "é\u00a0", ":memory", "x;y", `q"'\`} {
 		f.Add(url)

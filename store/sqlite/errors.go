@@ -19,7 +19,8 @@ import (
 // primaryCode is the mask of the primary result code within an extended result code.
 const primaryCode = 0xff
 
-// Classify returns the class of an error. No error is a definite rollback that a repetition would avoid: a transaction holds the file's lock.
+// Classify returns the class of an error. No error is a definite rollback that a repetition would avoid: a transaction
+// holds the file's lock.
 func (d *Driver) Classify(err error) engine.Class {
 	failed, is := errors.AsType[*sqlite.Error](err)
 	if is && !hasCode(failed, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_INTERRUPT) || errors.Is(err, errNoFile) {

@@ -35,7 +35,8 @@ func (d *Driver) Migrations() fs.FS { return migrations() }
 // errNoFile reports that the database file could not be made although the lock's file could.
 var errNoFile = errors.New("create the database file")
 
-// OpenMigration takes the lock of a file beside the database and makes the database's file. Each migration is a transaction.
+// OpenMigration takes the lock of a file beside the database and makes the database's file. Each migration is a
+// transaction.
 func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, error) {
 	unlock, err := d.lockMigration(ctx)
 	if err != nil {
@@ -58,8 +59,8 @@ func (d *Driver) MakeShards(ctx context.Context, count int) error {
 	return engine.InTx(ctx, d.begin, func(tx *writeTx) error { return d.q.InsertShards(ctx, tx, jsonNumbers(store.AllShards(count))) })
 }
 
-// create makes the file if it does not exist. Only its owner may read it, because payloads are private. SQLite gives its other files (-wal,
-// -shm) the mode of this file. An existing file keeps its mode.
+// create makes the file if it does not exist. Only its owner may read it, because payloads are private. SQLite gives
+// its other files (-wal, -shm) the mode of this file. An existing file keeps its mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -68,7 +69,8 @@ func create(path string) error {
 	return f.Close()
 }
 
-// lockMigration waits until no other process migrates, and takes the lock. The lock's file stays, because deleting it would be a race.
+// lockMigration waits until no other process migrates, and takes the lock. The lock's file stays, because deleting it
+// would be a race.
 func (d *Driver) lockMigration(ctx context.Context) (unlock func(), err error) {
 	f, err := os.OpenFile(d.path+".migrate-lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {

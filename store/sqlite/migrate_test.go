@@ -53,15 +53,15 @@ func TestFourProcessesMigrateOneFile(t *testing.T) {
 	}
 }
 
-// killedAt and killedPath are the environment variables of a child process of TestKilledMigrationContinues: the statement before which it
-// dies, and the file.
+// killedAt and killedPath are the environment variables of a child process of TestKilledMigrationContinues: the
+// statement before which it dies, and the file.
 const (
 	killedAt   = "CLOCKD_TEST_MIGRATE_KILLED_AT"
 	killedPath = "CLOCKD_TEST_MIGRATE_KILLED_PATH"
 )
 
-// TestKilledMigrationContinues kills a process before each fifth statement of a migration in turn, and starts it again. The migration needs no
-// operator, and its schema equals the schema of an undisturbed migration.
+// TestKilledMigrationContinues kills a process before each fifth statement of a migration in turn, and starts it again.
+// The migration needs no operator, and its schema equals the schema of an undisturbed migration.
 func TestKilledMigrationContinues(t *testing.T) {
 	if path := os.Getenv(killedPath); path != "" {
 		at, _ := strconv.Atoi(os.Getenv(killedAt))
@@ -133,7 +133,8 @@ func TestMigrationWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// TestShardCountIsFixedOnce: the first migration fixes the shard count, and Check refuses a configuration with another count.
+// TestShardCountIsFixedOnce: the first migration fixes the shard count, and Check refuses a configuration with another
+// count.
 func TestShardCountIsFixedOnce(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.URL = scheme + filepath.Join(t.TempDir(), "clockd.db")
@@ -160,8 +161,8 @@ func TestShardCountIsFixedOnce(t *testing.T) {
 	}
 }
 
-// TestLockedFileIsUnavailable writes while another program holds the file's lock. At the call's deadline the write is unavailable, and
-// nothing is written.
+// TestLockedFileIsUnavailable writes while another program holds the file's lock. At the call's deadline the write is
+// unavailable, and nothing is written.
 func TestLockedFileIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
 	s := migrated(t, path)

@@ -33,8 +33,8 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the context ends
-// (ListAlarms, ListAttention).
+// ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the
+// context ends (ListAlarms, ListAttention).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	conn, err := d.reads.Conn(ctx)
 	if err != nil {
@@ -74,7 +74,8 @@ func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries
 	})
 }
 
-// ReadAlarmsOf reads the rows one by one: in this process, a statement for each key costs as much as one for all (GetAlarm).
+// ReadAlarmsOf reads the rows one by one: in this process, a statement for each key costs as much as one for all
+// (GetAlarm).
 func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
 	var found []engine.Row
 	for _, k := range keys {

@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// TestGetReadsRowAndAttemptsAsOfOneMoment reads an alarm again and again while its rings fail. Each failure adds one to retry_times and
-// one attempt, in one transaction.
+// TestGetReadsRowAndAttemptsAsOfOneMoment reads an alarm again and again while its rings fail. Each failure adds one to
+// retry_times and one attempt, in one transaction.
 func TestGetReadsRowAndAttemptsAsOfOneMoment(t *testing.T) {
 	s := migrated(t, filepath.Join(t.TempDir(), "clockd.db"))
 	now := clock.Instant(time.Now().UnixMilli())

@@ -46,7 +46,8 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 	return t.settleGroups(ctx, others)
 }
 
-// settleGroups writes the settlements. Most rings of a batch have settlements that differ only in the ID: one statement writes them.
+// settleGroups writes the settlements. Most rings of a batch have settlements that differ only in the ID: one statement
+// writes them.
 func (t *claimTx) settleGroups(ctx context.Context, settled []store.Settlement) error {
 	groups := make(map[store.Settlement][]int64, 1)
 	for _, s := range settled {

@@ -13,8 +13,8 @@ import (
 
 var _ dbsqlc.DBTX = (*statements)(nil)
 
-// statements runs the statements of a pool. It prepares each once and keeps it, because parsing takes longer than running. The pool closes
-// them.
+// statements runs the statements of a pool. It prepares each once and keeps it, because parsing takes longer than
+// running. The pool closes them.
 type statements struct {
 	pool *sql.DB
 
@@ -23,8 +23,8 @@ type statements struct {
 	wanted   []string // statements that a transaction has used unprepared
 }
 
-// unionAll is a query for one shard, joined for several by UNION ALL. Other statements have one shard. The joined text is long, so it is made
-// only to be prepared.
+// unionAll is a query for one shard, joined for several by UNION ALL. Other statements have one shard. The joined text
+// is long, so it is made only to be prepared.
 type unionAll struct {
 	query  string
 	shards int
@@ -66,7 +66,8 @@ func (s *statements) prepareUnion(ctx context.Context, query unionAll) (*sql.Stm
 	return statement, nil
 }
 
-// want makes a later prepareWanted prepare the statement. A transaction calls it, because the connection that it holds may be the only one.
+// want makes a later prepareWanted prepare the statement. A transaction calls it, because the connection that it holds
+// may be the only one.
 func (s *statements) want(query string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +76,8 @@ func (s *statements) want(query string) {
 	}
 }
 
-// prepareWanted prepares one statement that a transaction wanted. It prepares no more, because each time the caller waits for a connection. A
-// failure costs only speed.
+// prepareWanted prepares one statement that a transaction wanted. It prepares no more, because each time the caller
+// waits for a connection. A failure costs only speed.
 func (s *statements) prepareWanted(ctx context.Context) {
 	s.mu.Lock()
 	var query string

@@ -9,7 +9,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Each statement is prepared once, also by many callers at once, and goes on to work when another process changes the table.
+// Each statement is prepared once, also by many callers at once, and goes on to work when another process changes the
+// table.
 func TestStatementsAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clockd.db")
 	s := migrated(t, path)

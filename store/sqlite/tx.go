@@ -17,9 +17,10 @@ const busyTimeout = 5 * time.Second
 
 var _ dbsqlc.DBTX = (*writeTx)(nil)
 
-// writeTx is a transaction of the writer. It uses the kept statements. A statement that is not kept yet is prepared for this transaction
-// alone, and wanted: a later transaction keeps it. Statements run without the transaction's context: a context that can end costs a
-// goroutine for each statement, and no statement here takes long. The context is checked between statements.
+// writeTx is a transaction of the writer. It uses the kept statements. A statement that is not kept yet is prepared for
+// this transaction alone, and wanted: a later transaction keeps it. Statements run without the transaction's context: a
+// context that can end costs a goroutine for each statement, and no statement here takes long. The context is checked
+// between statements.
 type writeTx struct {
 	*sql.Tx
 	q           *dbsqlc.Queries
@@ -44,7 +45,8 @@ func (d *Driver) begin(ctx context.Context) (*writeTx, error) {
 	}
 }
 
-// beginGuarded is begin for transactions that take or change alarms. It fails with store.ErrOldBuild if the database demands a newer build.
+// beginGuarded is begin for transactions that take or change alarms. It fails with store.ErrOldBuild if the database
+// demands a newer build.
 func (d *Driver) beginGuarded(ctx context.Context) (*writeTx, error) {
 	t, err := d.begin(ctx)
 	if err != nil {

@@ -13,7 +13,8 @@ func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64)
 	return d.q.ListEnding(ctx, d.loading, dbsqlc.ListEndingParams{Ids: jsonNumbers(ids), Now: int64(now)})
 }
 
-// DeleteFinished deletes finished alarms with their attempts and time zones (PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf).
+// DeleteFinished deletes finished alarms with their attempts and time zones (PurgeAlarms, DeleteAttemptsOf,
+// DeleteZonesOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
 	err = engine.InTx(ctx, d.beginGuarded, func(tx *writeTx) error {
 		ids, err := d.q.PurgeAlarms(ctx, tx, dbsqlc.PurgeAlarmsParams{Earlier: int64(p.Before), Settled: int64(p.Settled), RowLimit: int64(p.Limit)})

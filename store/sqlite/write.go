@@ -14,8 +14,8 @@ import (
 
 var _ engine.WriteTx = (*groupTx)(nil)
 
-// BeginWrite begins the transaction of one group. It never waits for a row, so try.Wait has no meaning. An op on a row of a two-phase claim
-// gets the verdict Locked at once.
+// BeginWrite begins the transaction of one group. It never waits for a row, so try.Wait has no meaning. An op on a row
+// of a two-phase claim gets the verdict Locked at once.
 func (d *Driver) BeginWrite(ctx context.Context, try engine.WriteTry) (engine.WriteTx, error) {
 	t, err := d.beginGuarded(ctx)
 	if err != nil {
@@ -52,8 +52,8 @@ func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]in
 	return ids, nil
 }
 
-// Cancel stops the alarms whose result may be brief, with one statement for each application (CancelScheduled). It leaves other cancels to
-// Lock: an UPDATE that returns whole rows took no less time than the two statements.
+// Cancel stops the alarms whose result may be brief, with one statement for each application (CancelScheduled). It
+// leaves other cancels to Lock: an UPDATE that returns whole rows took no less time than the two statements.
 func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
 	if !briefly {
 		return nil, nil
@@ -106,8 +106,9 @@ func (t *groupTx) Lock(ctx context.Context, keys []clock.Key, _ time.Duration, b
 // Read returns no rows: a row that Lock did not find does not exist.
 func (t *groupTx) Read(context.Context, []clock.Key) ([]clock.Alarm, error) { return nil, nil }
 
-// Update rewrites the rows one by one and adds their attempts. A row with a new generation is rewritten whole (RewriteAlarms). A cancel
-// changes the columns of a cancel (CancelAlarms). An answer, a resend, a kick or a discard changes the other columns except the content (AmendAlarms).
+// Update rewrites the rows one by one and adds their attempts. A row with a new generation is rewritten whole
+// (RewriteAlarms). A cancel changes the columns of a cancel (CancelAlarms). An answer, a resend, a kick or a discard
+// changes the other columns except the content (AmendAlarms).
 func (t *groupTx) Update(ctx context.Context, changes []engine.Change) (int, error) {
 	total := 0
 	for _, c := range changes {

@@ -24,7 +24,8 @@ func (f *fixture) acts(q clock.ActsQuery) []clock.Act {
 	return all
 }
 
-// testActs demands one act for each change by an actor, in the change's transaction, and none for other ops and for refused ones.
+// testActs demands one act for each change by an actor, in the change's transaction, and none for other ops and for
+// refused ones.
 func testActs(t *testing.T, f *fixture) {
 	ops := &clock.Actor{Name: "näme’", Token: "0123456789ab", From: "2001:db8::1"}
 	by := func(op clock.Op) clock.Op { op.Actor = ops; return op }

@@ -109,7 +109,8 @@ func testResend(t *testing.T, f *fixture) {
 	same(t, "verdict on an answer", f.write(t0+11, answer(clock.Ack, f.get("ringing"), 1))[0].Verdict, clock.Amend)
 }
 
-// testAnswerWhileRinging answers while the claim is open. The first verdict is Wait. The verdict after the settlement is definite.
+// testAnswerWhileRinging answers while the claim is open. The first verdict is Wait. The verdict after the settlement
+// is definite.
 func testAnswerWhileRinging(t *testing.T, f *fixture) {
 	f.set(t0, set("held", t0, acknowledgedWithin(time.Minute, 3)), set("other", t0, acknowledgedWithin(time.Minute, 3)))
 	before := f.get("held")
@@ -197,8 +198,8 @@ func testAnswerGroup(t *testing.T, f *fixture) {
 	same(t, "verdicts on the set and the cancel", fmt.Sprint(decisions[n].Verdict, decisions[n+1].Verdict), fmt.Sprint(clock.Create, clock.Refuse))
 }
 
-// testUnacknowledged demands an attempt for every ring without an answer, up to the newest clock.MaxAttempts. That includes a ring
-// before a confirmed one, and the last ring before the alarm dies.
+// testUnacknowledged demands an attempt for every ring without an answer, up to the newest clock.MaxAttempts. That
+// includes a ring before a confirmed one, and the last ring before the alarm dies.
 func testUnacknowledged(t *testing.T, f *fixture) {
 	id := f.set(t0, set("never", t0, acknowledgedWithin(time.Minute, 30)), set("twice", t0, acknowledgedWithin(time.Minute, 2)))
 	now := t0
@@ -231,7 +232,8 @@ func testUnacknowledged(t *testing.T, f *fixture) {
 	same(t, "attempts", len(a.Attempts), 2)
 }
 
-// testAnswerUnsent ends the repetition of an unacknowledged ring as unsent. The ring can still be answered, and no attempt is added.
+// testAnswerUnsent ends the repetition of an unacknowledged ring as unsent. The ring can still be answered, and no
+// attempt is added.
 func testAnswerUnsent(t *testing.T, f *fixture) {
 	before := f.ringingAlarm("unsent", 3)
 	now := t0.Add(time.Minute)
@@ -241,8 +243,8 @@ func testAnswerUnsent(t *testing.T, f *fixture) {
 	same(t, "verdict", f.write(now, answer(clock.Ack, before, 1))[0].Verdict, clock.Amend)
 }
 
-// testKicked kicks a dead alarm that has used up its rings. It rings once more under the next ring number, even when the first claim
-// after the kick is lost.
+// testKicked kicks a dead alarm that has used up its rings. It rings once more under the next ring number, even when
+// the first claim after the kick is lost.
 func testKicked(t *testing.T, f *fixture) {
 	before := f.ringingAlarm("kicked", 1)
 	end := t0.Add(time.Minute)
@@ -301,8 +303,8 @@ func testAnswerReports(t *testing.T, f *fixture) {
 	})
 }
 
-// testDueOrderOfPriorities demands that alarms with one due time are ordered by priority, in pages and in claims, even after the
-// priority changed.
+// testDueOrderOfPriorities demands that alarms with one due time are ordered by priority, in pages and in claims, even
+// after the priority changed.
 func testDueOrderOfPriorities(t *testing.T, f *fixture) {
 	k := f.together("p0", "p9", "p5", "p5 too", "later", "raised")
 	ids := f.set(t0, set(k[0], t0), set(k[1], t0, priority(9)), set(k[2], t0, priority(5)), set(k[3], t0, priority(5)),

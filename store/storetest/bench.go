@@ -110,8 +110,8 @@ func (f *fixture) benchDue(b *testing.B) {
 	reportRate(b, benchDueRows)
 }
 
-// testClaimAllocations bounds the allocations of a ring's claim and settlement. It takes the lowest count of several rounds, because
-// other goroutines allocate too.
+// testClaimAllocations bounds the allocations of a ring's claim and settlement. It takes the lowest count of several
+// rounds, because other goroutines allocate too.
 func testClaimAllocations(t *testing.T, f *fixture) {
 	lowest := math.MaxFloat64
 	for range 5 {

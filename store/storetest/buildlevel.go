@@ -17,9 +17,9 @@ func (f *fixture) requireBuildLevel(oldest int64) {
 	f.exec("UPDATE build_level SET oldest = %d", oldest)
 }
 
-// testBuildLevel raises the oldest build level above this build's level. From the next statement on, this build claims, writes,
-// expires, purges and renews nothing. It may still settle its open claim. No alarm is lost: once the level is back, all calls work
-// again.
+// testBuildLevel raises the oldest build level above this build's level. From the next statement on, this build claims,
+// writes, expires, purges and renews nothing. It may still settle its open claim. No alarm is lost: once the level is
+// back, all calls work again.
 func testBuildLevel(t *testing.T, f *fixture) {
 	f.set(t0, set("rung", t0), set("due", t0), set("once", t0, atMostOnce), set("moved", t0.Add(time.Hour)), set("finished", t0+1),
 		set("late", t0, latestRingAt(t0+1)))
@@ -85,7 +85,8 @@ func testBuildLevel(t *testing.T, f *fixture) {
 // sideBySide matches the line that every migration must have in its header.
 var sideBySide = regexp.MustCompile(`(?m)^-- side by side: (yes|no), because \S`)
 
-// testSideBySide demands that each migration says whether previous builds may work beside it. If they may not, it must raise the level.
+// testSideBySide demands that each migration says whether previous builds may work beside it. If they may not, it must
+// raise the level.
 func testSideBySide(t *testing.T, e Engine) {
 	for _, m := range migrationsOf(t, e) {
 		match := sideBySide.FindStringSubmatch(m.Header)

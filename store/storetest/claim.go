@@ -16,7 +16,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testClaimTakesDueRowsOnly demands that a claim takes the due rows of its request and no others, with all values of their rings.
+// testClaimTakesDueRowsOnly demands that a claim takes the due rows of its request and no others, with all values of
+// their rings.
 func testClaimTakesDueRowsOnly(t *testing.T, f *fixture) {
 	ids := f.set(t0-1000, set("due", t0, latestRingAt(t0+9)), set("now", t0-1, acknowledgedWithin(time.Minute, 3)), set("later", t0+1),
 		set("not asked", t0-5), set("cancelled", t0), set("paused", t0), set("rung", t0),
@@ -59,7 +60,8 @@ func ringOf(a clock.Alarm, r *store.ClaimRequest) clock.Ring {
 	}
 }
 
-// testClaimBytes demands that a claim takes the first rings in due order whose payloads fit into MaxBytes, and always at least one.
+// testClaimBytes demands that a claim takes the first rings in due order whose payloads fit into MaxBytes, and always
+// at least one.
 func testClaimBytes(t *testing.T, f *fixture) {
 	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
 	k := f.together("a", "b", "c", "d", "e")
@@ -85,8 +87,8 @@ func testClaimBytes(t *testing.T, f *fixture) {
 	wantDeferred(claimUpTo(10 << 10).wantRings())
 }
 
-// testClaimBytesMixed demands that small and large payloads share MaxBytes, also on an engine that takes rows with small payloads by
-// another statement.
+// testClaimBytesMixed demands that small and large payloads share MaxBytes, also on an engine that takes rows with
+// small payloads by another statement.
 func testClaimBytesMixed(t *testing.T, f *fixture) {
 	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
 	k := f.together("a", "b", "c")
@@ -116,7 +118,8 @@ func testClaimPayloads(t *testing.T, f *fixture) {
 	c.settle(t0, everyRing(clock.Confirmed))
 }
 
-// testClaimTexts demands that rings carry all texts and bytes as they were set. Some of the values look like the separators of others.
+// testClaimTexts demands that rings carry all texts and bytes as they were set. Some of the values look like the
+// separators of others.
 func testClaimTexts(t *testing.T, f *fixture) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -148,8 +151,8 @@ func testClaimTexts(t *testing.T, f *fixture) {
 	}
 }
 
-// testClaimMessages demands that the rings of stored messages have the message and its body, of all lengths, and that a message which cannot be unpacked
-// keeps its kind.
+// testClaimMessages demands that the rings of stored messages have the message and its body, of all lengths, and that a
+// message which cannot be unpacked keeps its kind.
 func testClaimMessages(t *testing.T, f *fixture) {
 	stored := func(p []byte) func(*clock.Set) {
 		return func(s *clock.Set) { s.Payload, s.PayloadKind = p, clock.MessagePayload }
@@ -184,7 +187,8 @@ func testClaimMessages(t *testing.T, f *fixture) {
 	same(t, "kind of a read message", f.get("short").PayloadKind, clock.MessagePayload)
 }
 
-// testExpiryAtLatestRingAt demands that an alarm rings in the millisecond of its latest_ring_at, and expires one millisecond later.
+// testExpiryAtLatestRingAt demands that an alarm rings in the millisecond of its latest_ring_at, and expires one
+// millisecond later.
 func testExpiryAtLatestRingAt(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("on time", t0, latestRingAt(t0+100)), set("too late", t0, latestRingAt(t0+99)), set("failed before", t0, latestRingAt(t0+99)))
 	f.claim(t0, ids[2]).settle(t0, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: "full"} })
@@ -450,8 +454,8 @@ func (r *claimRace) check(ops []clock.Op) {
 	}
 }
 
-// testTakeover claims a row whose two-phase claim has ended. The ring repeats its ring number and is in doubt. The first claim can no
-// longer change the row.
+// testTakeover claims a row whose two-phase claim has ended. The ring repeats its ring number and is in doubt. The
+// first claim can no longer change the row.
 func testTakeover(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0, retryLimit(0)), set("b", t0), set("c", t0))
 	end := t0.Add(f.timeout)
@@ -474,8 +478,8 @@ func testTakeover(t *testing.T, f *fixture) {
 	}
 }
 
-// testLateConfirmation confirms a two-phase claim of several generations after the claim has ended. A row that another claim has taken
-// meanwhile stays unchanged.
+// testLateConfirmation confirms a two-phase claim of several generations after the claim has ended. A row that another
+// claim has taken meanwhile stays unchanged.
 func testLateConfirmation(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0), set("b", t0), set("taken", t0), set("ack", t0, acknowledgedWithin(time.Minute, 3)))
 	f.set(t0-1000, set("b", t0-1))

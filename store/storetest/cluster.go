@@ -116,8 +116,8 @@ func testTake(t *testing.T, f *fixture) {
 	same(t, "nodes after Take without Attend", f.cluster().Nodes, nil)
 }
 
-// testTakeRace lets several stores take all shards at once, in several rounds. Each shard goes to exactly one store, with the next
-// epoch.
+// testTakeRace lets several stores take all shards at once, in several rounds. Each shard goes to exactly one store,
+// with the next epoch.
 func testTakeRace(t *testing.T, f *fixture) {
 	const takers, rounds = 4, 8
 	stores := []*fixture{f}
@@ -172,7 +172,8 @@ func testTakeLocked(t *testing.T, f *fixture) {
 	same(t, "leases of a", shardsLeasedBy(f.cluster(), "a"), []int{1, 3})
 }
 
-// testLeasesBesideUncommittedShard renews and frees leases while another transaction has taken a shard, and has not committed yet.
+// testLeasesBesideUncommittedShard renews and frees leases while another transaction has taken a shard, and has not
+// committed yet.
 func testLeasesBesideUncommittedShard(t *testing.T, f *fixture) {
 	a := node("a", t0+3000)
 	same(t, "taken", f.take(a, t0, 1, 3), []int{1, 3})
@@ -286,8 +287,8 @@ func testShardReport(t *testing.T, f *fixture) {
 	}
 }
 
-// testUpkeepBesideWaitingWrites fills all connections for writes with writes that wait for a row. The calls that keep the node working
-// still succeed at once.
+// testUpkeepBesideWaitingWrites fills all connections for writes with writes that wait for a row. The calls that keep
+// the node working still succeed at once.
 func testUpkeepBesideWaitingWrites(t *testing.T, f *fixture) {
 	id := f.set(t0, set("held", t0))[0]
 	unlock := f.lockRow(id)

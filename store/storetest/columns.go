@@ -147,14 +147,16 @@ var tables = map[string][]Column{
 
 // views holds the columns of every view, in order. Their values follow the same rules in every engine.
 //
-//   - Instants are UTC timestamps to the millisecond, whatever the session's time zone: DATETIME(3), timestamp(3) without time zone,
-//     and in SQLite text like "2026-11-21 18:30:00.123".
+//   - Instants are UTC timestamps to the millisecond, whatever the session's time zone: DATETIME(3), timestamp(3)
+//     without time zone, and in SQLite text like "2026-11-21 18:30:00.123".
 //   - state, delivery, answer and last_outcome are names. in_doubt, node_known and is_current are 0 or 1.
 //   - target is the name of the target that the alarm names, NULL if it names none.
 //   - The answer columns are NULL if this generation has no answer.
-//   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is. Of a repeating alarm it is the lateness of the latest occurrence.
+//   - lateness_ms is rung_at - target_ring_at, and NULL if rung_at is. Of a repeating alarm it is the lateness of the
+//     latest occurrence.
 //   - The columns of occurrences are NULL for an alarm that rings once.
-//   - attempts counts the rows of ring_attempt. last_outcome and last_attempt_time belong to the newest of them, and are NULL without any.
+//   - attempts counts the rows of ring_attempt. last_outcome and last_attempt_time belong to the newest of them, and
+//     are NULL without any.
 //   - A free shard has NULL as owner, incarnation and expires. shards counts the leases of the node.
 var views = map[string][]string{
 	"alarm_report": {

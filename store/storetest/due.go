@@ -237,8 +237,8 @@ func testExpireHeld(t *testing.T, f *fixture) {
 	same(t, "state", f.get("held").State, clock.Rung)
 }
 
-// testPurge demands that purges delete only alarms that finished long enough ago, with their attempts, in batches, the oldest of each
-// shard first.
+// testPurge demands that purges delete only alarms that finished long enough ago, with their attempts, in batches, the
+// oldest of each shard first.
 func testPurge(t *testing.T, f *fixture) {
 	finished := names("finished", 30)
 	for i, id := range finished {
@@ -301,7 +301,8 @@ func testPurgeLocked(t *testing.T, f *fixture) {
 	same(t, "purged", n, 1)
 }
 
-// testIDsAreNeverReused demands a new id for every alarm, even after the newest row is deleted, because message ids contain the id.
+// testIDsAreNeverReused demands a new id for every alarm, even after the newest row is deleted, because message ids
+// contain the id.
 func testIDsAreNeverReused(t *testing.T, f *fixture) {
 	last := int64(0)
 	for range 5 {

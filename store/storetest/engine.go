@@ -29,15 +29,15 @@ type Engine struct {
 	Allocations int
 	// Unreachable returns a store whose database cannot be reached.
 	Unreachable func(tb testing.TB) store.Store
-	// Plans checks the plans of the hot statements (due scan, claim, list, purge, overdue) with EXPLAIN: each must read only the rows
-	// that it returns. db holds a million finished alarms and a thousand due alarms of application "plan". Plans must gather statistics
-	// itself.
+	// Plans checks the plans of the hot statements (due scan, claim, list, purge, overdue) with EXPLAIN: each must read
+	// only the rows that it returns. db holds a million finished alarms and a thousand due alarms of application
+	// "plan". Plans must gather statistics itself.
 	Plans func(t *testing.T, db *Database)
-	// Part is the part of the suite that Run runs. An engine that differs from another one only in that part has such a suite in every run, and the
-	// whole suite under the build tag soak.
+	// Part is the part of the suite that Run runs. An engine that differs from another one only in that part has such a
+	// suite in every run, and the whole suite under the build tag soak.
 	Part Part
-	// NoCuts leaves out the tests in which connections are cut or stopped. They have the same results on an engine that differs from another one only
-	// in its statements.
+	// NoCuts leaves out the tests in which connections are cut or stopped. They have the same results on an engine that
+	// differs from another one only in its statements.
 	NoCuts bool
 }
 
@@ -53,17 +53,18 @@ const (
 
 // Database is one database of the engine.
 type Database struct {
-	// Open returns a store with connections of its own, as another node has it. It is neither migrated nor checked, and is closed when
-	// the test ends. Its sessions are at -08:00 if the engine's sessions have a time zone.
+	// Open returns a store with connections of its own, as another node has it. It is neither migrated nor checked, and
+	// is closed when the test ends. Its sessions are at -08:00 if the engine's sessions have a time zone.
 	Open func(tb testing.TB) store.Store
 	// Log opens a store as Open does. The store logs to log.
 	Log func(tb testing.TB, log *slog.Logger) store.Store
 	// SQL runs statements beside the store, as an analyst does.
 	SQL *sql.DB
-	// Kill ends all connections of stores at the server, as a restart of the server does. It is nil if the engine has no server.
+	// Kill ends all connections of stores at the server, as a restart of the server does. It is nil if the engine has
+	// no server.
 	Kill func(tb testing.TB)
-	// Server is the server's address, and Via opens a store like Open that connects to another address. Both are empty without a
-	// server.
+	// Server is the server's address, and Via opens a store like Open that connects to another address. Both are empty
+	// without a server.
 	Server string
 	Via    func(tb testing.TB, address string) store.Store
 }
@@ -81,13 +82,14 @@ func RunApart(t *testing.T, e Engine) {
 	s.runCases(t, func(c testCase) bool { return c.engine != nil })
 }
 
-// RunAlone runs the tests that measure the process. The other tests of the package wait meanwhile, because t is not parallel.
+// RunAlone runs the tests that measure the process. The other tests of the package wait meanwhile, because t is not
+// parallel.
 func RunAlone(t *testing.T, e Engine) {
 	newSuite(t, e).runCases(t, func(c testCase) bool { return c.alone })
 }
 
-// testCase is one test. It sets a single function: for a store, for claims (run in each mode), for two-phase claims, or for
-// databases of its own.
+// testCase is one test. It sets a single function: for a store, for claims (run in each mode), for two-phase claims, or
+// for databases of its own.
 type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
@@ -160,8 +162,8 @@ func (s *suite) fixture(t *testing.T, c testCase, timeout time.Duration) *fixtur
 	return f
 }
 
-// storeFor returns the store of a test: its own, or the shared one. After a test with its own store, which may have cut the connections of all
-// stores, and after a failed test, the next one gets a new store.
+// storeFor returns the store of a test: its own, or the shared one. After a test with its own store, which may have cut
+// the connections of all stores, and after a failed test, the next one gets a new store.
 func (s *suite) storeFor(t *testing.T, c testCase) store.Store {
 	t.Helper()
 	if c.own || c.cuts || c.alone {

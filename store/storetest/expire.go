@@ -88,8 +88,9 @@ func testExpiredReasons(t *testing.T, f *fixture) {
 	}
 }
 
-// testExpireWithoutRings demands that Expire ends alarms that have rung max_rings times without an acknowledgement, with their attempts, as
-// a claim does. It leaves alarms that have a ring left, and rings that still wait for their acknowledgement.
+// testExpireWithoutRings demands that Expire ends alarms that have rung max_rings times without an acknowledgement,
+// with their attempts, as a claim does. It leaves alarms that have a ring left, and rings that still wait for their
+// acknowledgement.
 func testExpireWithoutRings(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("used up", t0, acknowledgedWithin(time.Minute, 1)), set("one left", t0, acknowledgedWithin(time.Minute, 2)),
 		set("in time", t0.Add(time.Second), acknowledgedWithin(time.Minute, 1)))
@@ -110,7 +111,8 @@ func testExpireWithoutRings(t *testing.T, f *fixture) {
 	same(t, "ended the second time", len(f.expireAll(end, 10)), 0)
 }
 
-// testExpireMoves demands that Expire moves a repeating alarm whose occurrence has used up its rings to the next occurrence.
+// testExpireMoves demands that Expire moves a repeating alarm whose occurrence has used up its rings to the next
+// occurrence.
 func testExpireMoves(t *testing.T, f *fixture) {
 	ids := f.set(t0-500, set("ever", t0, repeating(t0, func(s *repeat.Spec) { s.Every = 300_000 }), acknowledgedWithin(time.Minute, 1)))
 	f.claim(t0, ids...).settle(t0, everyRing(clock.Confirmed))

@@ -37,8 +37,9 @@ func fateRounds() []fateRound {
 	}
 }
 
-// testFates claims random rows and settles their rings with random outcomes. After each step every row is the row that clock.FateOf
-// returns, or RowAfterClaim while a committed claim is open. So a statement that writes an outcome without FateOf equals that function.
+// testFates claims random rows and settles their rings with random outcomes. After each step every row is the row that
+// clock.FateOf returns, or RowAfterClaim while a committed claim is open. So a statement that writes an outcome without
+// FateOf equals that function.
 func testFates(t *testing.T, f *fixture) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -159,7 +159,8 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 	}
 }
 
-// testCallsWithCancelledContext calls every method with a cancelled context. The error is unavailable and wraps the context's error.
+// testCallsWithCancelledContext calls every method with a cancelled context. The error is unavailable and wraps the
+// context's error.
 func testCallsWithCancelledContext(t *testing.T, f *fixture) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -198,7 +199,8 @@ func testSettleCancelled(t *testing.T, f *fixture) {
 	same(t, "ring no", f.get("a").RingNo, 1)
 }
 
-// testCutConnections cuts the connections at the server. Each call succeeds or reports unavailable, and the store recovers.
+// testCutConnections cuts the connections at the server. Each call succeeds or reports unavailable, and the store
+// recovers.
 func testCutConnections(t *testing.T, f *fixture) {
 	for name, call := range f.calls() {
 		ok(t, call(t.Context()), name)
@@ -210,8 +212,8 @@ func testCutConnections(t *testing.T, f *fixture) {
 	}
 }
 
-// testUnreachable calls a store whose database does not answer, with some calls at a time. Each error has the right kind and comes within
-// the store's own deadline.
+// testUnreachable calls a store whose database does not answer, with some calls at a time. Each error has the right
+// kind and comes within the store's own deadline.
 func testUnreachable(t *testing.T, e Engine) {
 	s := e.Unreachable(t)
 	f := &fixture{t: t, Store: s, timeout: claimTimeout}

@@ -23,7 +23,8 @@ const (
 	claimTimeout = 10 * time.Second
 	// promptTimeout is how long a write may wait for a locked row.
 	promptTimeout = 2 * time.Second
-	// hangTimeout ends calls that must not wait. Locks are held for a shorter time, so a call that waits for one fails its test before.
+	// hangTimeout ends calls that must not wait. Locks are held for a shorter time, so a call that waits for one fails
+	// its test before.
 	hangTimeout = time.Minute
 )
 
@@ -302,8 +303,8 @@ func sets(ids []string, at clock.Instant, options ...func(*clock.Set)) []clock.O
 	return ops
 }
 
-// together returns business ids that begin with the given ones, and whose keys have one shard. A distributed database keeps the rows of one
-// shard on one server, and writes and claims them in one transaction.
+// together returns business ids that begin with the given ones, and whose keys have one shard. A distributed database
+// keeps the rows of one shard on one server, and writes and claims them in one transaction.
 func (f *fixture) together(businessIDs ...string) []string {
 	found := make([]string, len(businessIDs))
 	for i, id := range businessIDs {

@@ -39,8 +39,8 @@ func (f *fixture) insertUncommitted(ids ...string) *sql.Tx {
 	return tx
 }
 
-// testUncommittedKey writes groups with a key that another transaction has inserted and not committed. The op on that key gets the
-// verdict Locked. All other ops are decided while the other transaction is open.
+// testUncommittedKey writes groups with a key that another transaction has inserted and not committed. The op on that
+// key gets the verdict Locked. All other ops are decided while the other transaction is open.
 func testUncommittedKey(t *testing.T, f *fixture) {
 	for _, commits := range []bool{true, false} {
 		name := fmt.Sprintf("commits %t", commits)
@@ -86,8 +86,8 @@ func testUncommittedKey(t *testing.T, f *fixture) {
 	}
 }
 
-// testUncommittedKeys writes a group with many uncommitted keys. None of these keys fails the group, and each other alarm is created
-// once.
+// testUncommittedKeys writes a group with many uncommitted keys. None of these keys fails the group, and each other
+// alarm is created once.
 func testUncommittedKeys(t *testing.T, f *fixture) {
 	ids := names("many", 300)
 	var held []string

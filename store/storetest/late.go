@@ -78,7 +78,8 @@ func testLateReplies(t *testing.T, f *fixture) {
 	}
 }
 
-// testLateRepliesChangeNoOtherRow settles awaited rings whose rows have changed meanwhile. Only the row that has not changed is written.
+// testLateRepliesChangeNoOtherRow settles awaited rings whose rows have changed meanwhile. Only the row that has not
+// changed is written.
 func testLateRepliesChangeNoOtherRow(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("kept", t0), set("answered", t0, acknowledgedWithin(time.Minute, 3)), set("expired", t0, latestRingAt(t0+50)), set("claimed", t0))
 	kept := *f.get("kept")

@@ -50,8 +50,8 @@ func (f *fixture) countWaitingSessions() (count int) {
 	return count
 }
 
-// testLeasesBesideReads lets more reads of due alarms hang than there are connections for them. The calls for leases and time still
-// succeed. A node that cannot read thus stays alive and can yield its shards.
+// testLeasesBesideReads lets more reads of due alarms hang than there are connections for them. The calls for leases
+// and time still succeed. A node that cannot read thus stays alive and can yield its shards.
 func testLeasesBesideReads(t *testing.T, f *fixture) {
 	unlock := sync.OnceFunc(f.lockAlarmTable())
 	ctx, cancel := context.WithCancel(t.Context())

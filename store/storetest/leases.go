@@ -10,7 +10,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Leases is a store.Leaser in memory that behaves as the suite demands. Tests of packages that use a Leaser work with it.
+// Leases is a store.Leaser in memory that behaves as the suite demands. Tests of packages that use a Leaser work with
+// it.
 type Leases struct {
 	mu          sync.Mutex
 	oldestBuild int64 // oldest build level that may work

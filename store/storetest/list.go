@@ -116,7 +116,8 @@ func testListFilters(t *testing.T, f *fixture) {
 	}, "soon")
 }
 
-// testListByDue lists by due time page by page, also when many alarms have one due time, and when alarms of other applications lie between.
+// testListByDue lists by due time page by page, also when many alarms have one due time, and when alarms of other
+// applications lie between.
 func testListByDue(t *testing.T, f *fixture) {
 	const number = 96
 	var want []string
@@ -156,8 +157,8 @@ func testListByDue(t *testing.T, f *fixture) {
 	same(t, "first alarm of the rest", rest[0].BusinessID, taken[2]) // it was refused
 }
 
-// testListBound lists by state among many alarms of other states: each call looks at some of them alone. Where expired, dead and paused alarms have
-// an index, the first call finds them.
+// testListBound lists by state among many alarms of other states: each call looks at some of them alone. Where expired,
+// dead and paused alarms have an index, the first call finds them.
 func testListBound(t *testing.T, f *fixture) {
 	f.insertRows(12_000, int(clock.Rung), "NULL", "1")
 	f.insertRows(5, int(clock.Cancelled), "NULL", "1")

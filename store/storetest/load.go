@@ -6,7 +6,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// testLoadLimit demands that a group loads at most LoadBytes of payloads and postpones the other ops. A brief cancel loads none.
+// testLoadLimit demands that a group loads at most LoadBytes of payloads and postpones the other ops. A brief cancel
+// loads none.
 func testLoadLimit(t *testing.T, f *fixture) {
 	const rows, maxLoad = 24, 256 << 10
 	ids := f.together(names("large", rows)...)

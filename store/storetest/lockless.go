@@ -14,8 +14,9 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// lockStripper is a proxy between a store and its server. It removes the row locks of claims: the server reads statements with SKIP LOCKED
-// or NOWAIT without FOR UPDATE, as TiDB runs SKIP LOCKED. It holds back the first statement that decides a claim.
+// lockStripper is a proxy between a store and its server. It removes the row locks of claims: the server reads
+// statements with SKIP LOCKED or NOWAIT without FOR UPDATE, as TiDB runs SKIP LOCKED. It holds back the first statement
+// that decides a claim.
 type lockStripper struct {
 	address         string
 	reachedDecision chan struct{} // receives when a claim is about to decide
@@ -124,8 +125,8 @@ func concurrentChanges() []concurrentChange {
 	}
 }
 
-// testRowVersion changes a row between the read and the decision of a claim, on a server that does not lock. The claim must ring the
-// row version that its UPDATE changed, and no change may be lost. The rows are new, or were tried before.
+// testRowVersion changes a row between the read and the decision of a claim, on a server that does not lock. The claim
+// must ring the row version that its UPDATE changed, and no change may be lost. The rows are new, or were tried before.
 func testRowVersion(t *testing.T, f *fixture) {
 	for _, m := range concurrentChanges() {
 		for _, tried := range []bool{false, true} {
@@ -217,8 +218,8 @@ func (f *fixture) ringRest(t *testing.T, ids []int64) {
 	}
 }
 
-// testWriteVersion lets a ring of another node end in doubt between the read and the UPDATE of a write, on a server that does not lock. The write
-// must not overwrite the doubt: it is refused, because the ring may have arrived.
+// testWriteVersion lets a ring of another node end in doubt between the read and the UPDATE of a write, on a server
+// that does not lock. The write must not overwrite the doubt: it is refused, because the ring may have arrived.
 func testWriteVersion(t *testing.T, f *fixture) {
 	for name, op := range map[string]func(id string) clock.Op{
 		"pause": pause, "cancel": cancel, "set": func(id string) clock.Op { return set(id, t0+1000, payload([]byte("the new one"))) },

@@ -60,8 +60,8 @@ func lostRows() []lostRow {
 	}
 }
 
-// testSettleBesideHeldRow finishes committed claims that have lost a row, while another claim holds that row. The settlement does not wait
-// for the row and does not change it. It writes the other row.
+// testSettleBesideHeldRow finishes committed claims that have lost a row, while another claim holds that row. The
+// settlement does not wait for the row and does not change it. It writes the other row.
 func testSettleBesideHeldRow(t *testing.T, f *fixture) {
 	for _, l := range lostRows() {
 		t.Run(l.name, func(t *testing.T) {

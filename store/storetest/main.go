@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests. Three tests run at a time on any
-// machine, because they mostly wait.
+// Main is the TestMain of an adapter. The process runs in Europe/Oslo, and no goroutine may outlive the tests. Three
+// tests run at a time on any machine, because they mostly wait.
 func Main(m *testing.M) {
 	oslo, err := time.LoadLocation("Europe/Oslo")
 	if err != nil {

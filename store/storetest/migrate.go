@@ -18,9 +18,10 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testMigrateAfterKills kills a migration after each of its statements in turn, and starts it again each time. That includes goose's
-// own statements and the reads of the schema. Every start continues without help, and the schema equals the schema of an undisturbed
-// migration. The client dies once the server has the statement, so the server may still run it when the next migration begins.
+// testMigrateAfterKills kills a migration after each of its statements in turn, and starts it again each time. That
+// includes goose's own statements and the reads of the schema. Every start continues without help, and the schema
+// equals the schema of an undisturbed migration. The client dies once the server has the statement, so the server may
+// still run it when the next migration begins.
 func testMigrateAfterKills(t *testing.T, e Engine) {
 	clean, db := e.New(t), e.New(t)
 	if db.Via == nil {
@@ -84,8 +85,8 @@ func (l stepLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// testMigrateStopped cancels a migration's context while a statement runs. The statement is not cancelled, no other one begins, and the
-// next start continues.
+// testMigrateStopped cancels a migration's context while a statement runs. The statement is not cancelled, no other one
+// begins, and the next start continues.
 func testMigrateStopped(t *testing.T, e Engine) {
 	db, clean := e.New(t), e.New(t)
 	ok(t, clean.Open(t).Migrate(t.Context()), "migrate undisturbed")
@@ -109,8 +110,8 @@ func testMigrateStopped(t *testing.T, e Engine) {
 	same(t, "schema", catalogue(t, e, db), catalogue(t, e, clean))
 }
 
-// testMigrateBroken migrates a database that already has another table named node. The error names the migration and is not
-// clock.ErrUnavailable. Once that table is dropped, the next start continues.
+// testMigrateBroken migrates a database that already has another table named node. The error names the migration and is
+// not clock.ErrUnavailable. Once that table is dropped, the next start continues.
 func testMigrateBroken(t *testing.T, e Engine) {
 	db := e.New(t)
 	_, err := db.SQL.ExecContext(t.Context(), "CREATE TABLE node (id INTEGER)")

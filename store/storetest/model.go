@@ -15,8 +15,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// testModel runs random histories against the store and against a model. The model is a map that changes only by clock.Op.Decide and
-// clock.FateOf. The test compares every result, and every row after each step.
+// testModel runs random histories against the store and against a model. The model is a map that changes only by
+// clock.Op.Decide and clock.FateOf. The test compares every result, and every row after each step.
 func testModel(t *testing.T, f *fixture) {
 	if checks := flag.Lookup("rapid.checks"); partly() && checks.Value.String() == checks.DefValue {
 		ok(t, checks.Value.Set("10"), "set -rapid.checks")
@@ -351,8 +351,8 @@ func (m *model) releaseClaim(rt *rapid.T, c *modelClaim) {
 	}
 }
 
-// inTime returns the step, which first releases every held claim whose transaction the server may soon end as idle: on a busy machine a
-// history takes longer than that.
+// inTime returns the step, which first releases every held claim whose transaction the server may soon end as idle: on
+// a busy machine a history takes longer than that.
 func (m *model) inTime(step func(*rapid.T)) func(*rapid.T) {
 	return func(rt *rapid.T) {
 		m.openClaims = slices.DeleteFunc(m.openClaims, func(c *modelClaim) bool {

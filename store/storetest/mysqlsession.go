@@ -14,8 +14,8 @@ type MySQLSession struct {
 	Statement string // the running statement
 }
 
-// MySQLSessions lists the sessions that use the pool's database. It does not query information_schema, because MySQL 9.7 refuses that while any
-// running statement contains bytes that are not text (error 3854).
+// MySQLSessions lists the sessions that use the pool's database. It does not query information_schema, because MySQL
+// 9.7 refuses that while any running statement contains bytes that are not text (error 3854).
 func MySQLSessions(ctx context.Context, db *sql.DB) (found []MySQLSession, err error) {
 	var database string
 	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {

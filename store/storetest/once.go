@@ -17,8 +17,8 @@ func (f *fixture) claimOnce(now clock.Instant, ids ...int64) *claim {
 	return f.claimRequest(r)
 }
 
-// testAtMostOnce claims at-most-once alarms together with others. A claim returns their ids without locking the rows. Their own claim
-// records that they have rung before their rings are handed over.
+// testAtMostOnce claims at-most-once alarms together with others. A claim returns their ids without locking the rows.
+// Their own claim records that they have rung before their rings are handed over.
 func testAtMostOnce(t *testing.T, f *fixture) {
 	k := f.together("once", "often", "too late", "also once", "later", "large")
 	ids := f.set(t0-1000, set(k[1], t0), set("once", t0-1, atMostOnce, priority(4)), set(k[2], t0-5, atMostOnce, latestRingAt(t0-1)),
@@ -73,8 +73,8 @@ func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 	same(t, "dead", f.get("once-00001").State, clock.Dead)
 }
 
-// testSettledTwice settles committed claims twice with the same fates, as a caller does that got no reply to the first COMMIT. The second
-// settlement finds no row of the claim, also where the first one left the row rung and in doubt.
+// testSettledTwice settles committed claims twice with the same fates, as a caller does that got no reply to the first
+// COMMIT. The second settlement finds no row of the claim, also where the first one left the row rung and in doubt.
 func testSettledTwice(t *testing.T, f *fixture) {
 	f.timeout = claimTimeout
 	for _, once := range []bool{true, false} {
@@ -146,8 +146,8 @@ func testAtMostOnceRelease(t *testing.T, f *fixture) {
 	f.want(held)
 }
 
-// testAtMostOnceSetAgain sets an at-most-once alarm again between claim and settlement. The old ring does not change the new
-// generation.
+// testAtMostOnceSetAgain sets an at-most-once alarm again between claim and settlement. The old ring does not change
+// the new generation.
 func testAtMostOnceSetAgain(t *testing.T, f *fixture) {
 	id := f.set(t0, set("set again", t0, atMostOnce))[0]
 	first := f.claimOnce(t0, id).wantRings(id)
@@ -160,8 +160,8 @@ func testAtMostOnceSetAgain(t *testing.T, f *fixture) {
 	f.claim(t0+5, id).wantRings(id)
 }
 
-// testAtMostOncePurge purges finished alarms and alarms in doubt. An alarm whose claim may still be settled stays, whatever the
-// retention.
+// testAtMostOncePurge purges finished alarms and alarms in doubt. An alarm whose claim may still be settled stays,
+// whatever the retention.
 func testAtMostOncePurge(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("returned", t0, atMostOnce), set("confirmed", t0, atMostOnce), set("lost", t0, atMostOnce), set("finished", t0))
 	f.set(t0, cancel("finished"))

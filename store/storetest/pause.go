@@ -17,8 +17,8 @@ import (
 func pause(id string) clock.Op  { return clock.Op{Pause: &clock.Pause{Key: key(id)}} }
 func resume(id string) clock.Op { return clock.Op{Resume: &clock.Resume{Key: key(id)}} }
 
-// testPaused pauses alarms in one group with a set and a cancel. No claim, no expiry pass and no purge takes them. After they are resumed in one
-// group, each rings once with its next ring number, or expires.
+// testPaused pauses alarms in one group with a set and a cancel. No claim, no expiry pass and no purge takes them.
+// After they are resumed in one group, each rings once with its next ring number, or expires.
 func testPaused(t *testing.T, f *fixture) {
 	ids := names("paused", 120)
 	f.set(t0-1000, sets(ids[:100], t0-500, priority(4), payload([]byte("stays")))...)
@@ -77,8 +77,8 @@ func testPaused(t *testing.T, f *fixture) {
 	f.claim(t0+900, alarms...).wantRings(alarms[121]).settle(t0+900, everyRing(clock.Confirmed))
 }
 
-// testPauseOfUnacknowledged: an alarm whose ring waits for its answer cannot be paused. It can be after a release, and the resume then makes it
-// due at once.
+// testPauseOfUnacknowledged: an alarm whose ring waits for its answer cannot be paused. It can be after a release, and
+// the resume then makes it due at once.
 func testPauseOfUnacknowledged(t *testing.T, f *fixture) {
 	before := f.ringingAlarm("ringing", 3)
 	op := pause("ringing")
@@ -94,8 +94,8 @@ func testPauseOfUnacknowledged(t *testing.T, f *fixture) {
 	c.settle(t0+9, everyRing(clock.Confirmed))
 }
 
-// testPauseRace claims alarms from several goroutines while others pause every third one. After a pause is accepted, no claim has the alarm. Each
-// alarm rings once or is paused.
+// testPauseRace claims alarms from several goroutines while others pause every third one. After a pause is accepted, no
+// claim has the alarm. Each alarm rings once or is paused.
 func testPauseRace(t *testing.T, f *fixture) {
 	for round := range 3 {
 		const n, claimers = 120, 3

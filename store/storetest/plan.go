@@ -78,8 +78,8 @@ func (f *fixture) logDuration(what string, do func()) {
 	f.t.Logf("%s: %s", what, time.Since(begin).Round(10*time.Microsecond))
 }
 
-// insertRows inserts n rows of application "plan" in one state, with SQL that all engines accept. A cross join of digits yields the
-// number n of each row. The expressions nextTry and finished may use n.
+// insertRows inserts n rows of application "plan" in one state, with SQL that all engines accept. A cross join of
+// digits yields the number n of each row. The expressions nextTry and finished may use n.
 func (f *fixture) insertRows(n, state int, nextTry, finished string) {
 	f.t.Helper()
 	empty := "''" // literals of empty blobs differ between engines

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy between a store and its server. A stalled proxy passes nothing on in either direction, reads nothing and closes
-// nothing. To the server, its client is a stopped process or a vanished host. A proxy that cuts closes all connections. To the server,
-// its client is a killed process.
+// Proxy is a proxy between a store and its server. A stalled proxy passes nothing on in either direction, reads nothing
+// and closes nothing. To the server, its client is a stopped process or a vanished host. A proxy that cuts closes all
+// connections. To the server, its client is a killed process.
 type Proxy struct {
 	address     string
 	server      string
@@ -88,8 +88,8 @@ func (p *Proxy) StallResult(after int) {
 	p.serverBytesLeft = after
 }
 
-// CutAfter cuts when the client has written that many more times, once the server has the last write. A client that waits for each
-// result writes one statement at a time.
+// CutAfter cuts when the client has written that many more times, once the server has the last write. A client that
+// waits for each result writes one statement at a time.
 func (p *Proxy) CutAfter(writes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +122,8 @@ func (p *Proxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// copy passes on as many bytes as passable returns. When one end closes, copy closes the other end too. A stalled proxy closes its
-// connections only when it is closed itself.
+// copy passes on as many bytes as passable returns. When one end closes, copy closes the other end too. A stalled proxy
+// closes its connections only when it is closed itself.
 func (p *Proxy) copy(dst, src net.Conn, passable func(data []byte) int) {
 	defer func() {
 		if p.isStalled() {

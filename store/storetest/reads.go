@@ -19,7 +19,8 @@ func wholeList() clock.ListQuery {
 	return clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: clock.MaxListLimit}
 }
 
-// testListEnds ends a list after each alarm in turn. The list yields no further alarm, and its connection serves the next list.
+// testListEnds ends a list after each alarm in turn. The list yields no further alarm, and its connection serves the
+// next list.
 func testListEnds(t *testing.T, f *fixture) {
 	ids := []string{"a", "b", "c", "d"}
 	for _, id := range ids {

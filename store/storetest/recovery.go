@@ -35,8 +35,8 @@ func testSkipIDs(t *testing.T, f *fixture) {
 	}
 }
 
-// testMarkRestored demands that alarms of a restored database are marked page by page: due ones as in doubt, ringing and repeating ones not at
-// all, and the others, with their attempts, by a higher generation.
+// testMarkRestored demands that alarms of a restored database are marked page by page: due ones as in doubt, ringing
+// and repeating ones not at all, and the others, with their attempts, by a higher generation.
 func testMarkRestored(t *testing.T, f *fixture) {
 	const now = t0 + 1000
 	f.set(t0, sets(names("waiting", 40), now+1)...)

@@ -45,8 +45,8 @@ func (f *fixture) claimRepeating(now clock.Instant, want map[int64]int64) *claim
 	return c
 }
 
-// testRepeat demands that a ring moves the row of a repeating alarm to its next occurrence in its own transaction, and that the row ends
-// after the last one.
+// testRepeat demands that a ring moves the row of a repeating alarm to its next occurrence in its own transaction, and
+// that the row ends after the last one.
 func testRepeat(t *testing.T, f *fixture) {
 	ids := f.set(t0-500, set("ever", t0, repeating(t0, nil)), set("twice", t0, repeating(t0, func(s *repeat.Spec) { s.Times = 2 })),
 		set("acknowledged", t0, repeating(t0, nil), acknowledgedWithin(time.Minute, 3)), set("once", t0))
@@ -78,8 +78,8 @@ func testRepeat(t *testing.T, f *fixture) {
 	same(t, "repeated set", f.write(t0+1500, set("ever", t0, repeating(t0, nil)))[0].Verdict, clock.Keep)
 }
 
-// testRepeatMissed demands that missed occurrences are counted as the rule says, that a row whose occurrences were all missed moves without a
-// ring, and that a lost or released claim leaves no trace.
+// testRepeatMissed demands that missed occurrences are counted as the rule says, that a row whose occurrences were all
+// missed moves without a ring, and that a lost or released claim leaves no trace.
 func testRepeatMissed(t *testing.T, f *fixture) {
 	missed := func(m repeat.Missed, limit int) func(*repeat.Spec) {
 		return func(s *repeat.Spec) { s.Missed, s.MissedLimit = m, limit }
@@ -121,8 +121,8 @@ func testRepeatMissed(t *testing.T, f *fixture) {
 	same(t, "all: after the missed ones", f.get(k[1]).NextTryTime, t0+21_000)
 }
 
-// testRepeatRetries demands that a failed ring keeps its occurrence, that occurrences which come due meanwhile are skipped, and that the last
-// failure moves the row to the next occurrence.
+// testRepeatRetries demands that a failed ring keeps its occurrence, that occurrences which come due meanwhile are
+// skipped, and that the last failure moves the row to the next occurrence.
 func testRepeatRetries(t *testing.T, f *fixture) {
 	id := f.set(t0-500, set("r", t0, repeating(t0, nil), retryLimit(2)))[0]
 	for i := range 3 {
@@ -178,8 +178,8 @@ func localTime(text, timeZone string) func(*clock.Set) {
 	}
 }
 
-// testLocalTime demands that a local time is stored, that a repeated set is kept although the instant in it differs, and that the alarm rings
-// once. A set with the same instant and another time zone, or none, changes the alarm.
+// testLocalTime demands that a local time is stored, that a repeated set is kept although the instant in it differs,
+// and that the alarm rings once. A set with the same instant and another time zone, or none, changes the alarm.
 func testLocalTime(t *testing.T, f *fixture) {
 	const text = "2027-03-28T02:30:00"
 	local := localTime(text, "Europe/Berlin")

@@ -41,7 +41,8 @@ func testMigrate(t *testing.T, e Engine) {
 	ok(t, stores[1].Migrate(t.Context()), "migrate an up-to-date schema")
 }
 
-// testCheck checks an older schema and a newer one. The build may work on the newer schema while its build level is allowed.
+// testCheck checks an older schema and a newer one. The build may work on the newer schema while its build level is
+// allowed.
 func testCheck(t *testing.T, e Engine) {
 	db := e.New(t)
 	s := db.Open(t)
@@ -77,8 +78,8 @@ func wantCheck(t *testing.T, s store.Store, words ...string) {
 	}
 }
 
-// testStepwise takes a database that was made in the steps of builds from before version 0.1. A build goes on with it if it has all of
-// them. Otherwise the error says how to go on, and nothing changes.
+// testStepwise takes a database that was made in the steps of builds from before version 0.1. A build goes on with it
+// if it has all of them. Otherwise the error says how to go on, and nothing changes.
 func testStepwise(t *testing.T, e Engine) {
 	db := e.New(t)
 	s := db.Open(t)
@@ -191,7 +192,8 @@ func scan[T any](tb testing.TB, db *Database, query string, scanRow func(*sql.Ro
 	return all
 }
 
-// testTime demands the database's time in microseconds UTC, whatever the time zones. The database runs on the same machine.
+// testTime demands the database's time in microseconds UTC, whatever the time zones. The database runs on the same
+// machine.
 func testTime(t *testing.T, f *fixture) {
 	last := int64(0)
 	for range 200 {

@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// testServerClock claims with a Now that is an hour ahead of the database's clock. With ServerClock the claim takes and ends only rows
-// that are due by the database's clock, and leaves the other rows unchanged.
+// testServerClock claims with a Now that is an hour ahead of the database's clock. With ServerClock the claim takes and
+// ends only rows that are due by the database's clock, and leaves the other rows unchanged.
 func testServerClock(t *testing.T, f *fixture) {
 	micros, err := f.Time(t.Context())
 	ok(t, err, "time")

@@ -100,8 +100,8 @@ func testSettings(t *testing.T, f *fixture) {
 	})
 }
 
-// testRacingSettings changes the settings of two applications from several stores at once. Each change makes a version of its own, and of
-// changes on the condition of one version exactly one succeeds.
+// testRacingSettings changes the settings of two applications from several stores at once. Each change makes a version
+// of its own, and of changes on the condition of one version exactly one succeeds.
 func testRacingSettings(t *testing.T, f *fixture) {
 	const writers, changes = 4, 10
 	var g errgroup.Group
@@ -147,7 +147,8 @@ func testRacingSettings(t *testing.T, f *fixture) {
 	same(t, "changes", f.settingChanges(), int64(writers*changes+len(wins)))
 }
 
-// testSettingsBesideUncommittedChange reads settings while another transaction changes them. The reads return the committed settings at once.
+// testSettingsBesideUncommittedChange reads settings while another transaction changes them. The reads return the
+// committed settings at once.
 func testSettingsBesideUncommittedChange(t *testing.T, f *fixture) {
 	committed := f.changeSettings(change("shop", `{}`, t0, 0))
 	tx, err := f.db.SQL.BeginTx(t.Context(), nil)

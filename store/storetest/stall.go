@@ -13,8 +13,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// stalls returns the moments at which a client stops while it holds locks. begin leads to that moment. The locked row is the first of
-// existingRows, or lockedRow.
+// stalls returns the moments at which a client stops while it holds locks. begin leads to that moment. The locked row
+// is the first of existingRows, or lockedRow.
 func stalls(f *fixture) []stallCase {
 	big := payload([]byte(strings.Repeat("x", 4<<20)))
 	write := func(op clock.Op) func(*fixture, store.Store, *Proxy) {

@@ -56,8 +56,8 @@ func testDoubtTarget(t *testing.T, f *fixture) {
 	same(t, "target of a try that was repeated elsewhere", f.get("awaited").DoubtTarget, clock.TargetStream)
 }
 
-// testNamedTargets demands that a claim takes alarms only by the targets that they name, fresh ones and others, and that the report shows
-// these targets.
+// testNamedTargets demands that a claim takes alarms only by the targets that they name, fresh ones and others, and
+// that the report shows these targets.
 func testNamedTargets(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("hook", t0, named(clock.TargetWebhook)), set("none", t0), set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)))
 	hook, none, moved, old := ids[0], ids[1], ids[2], ids[3]

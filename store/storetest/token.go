@@ -49,7 +49,8 @@ func (f *fixture) allTokens() []access.Token {
 	return all
 }
 
-// testTokens demands that a token is stored with all its fields, that an id is used once, and that a change keeps the other tokens.
+// testTokens demands that a token is stored with all its fields, that an id is used once, and that a change keeps the
+// other tokens.
 func testTokens(t *testing.T, f *fixture) {
 	same(t, "changes of a new database", f.tokenChanges(), 0)
 	same(t, "tokens of a new database", len(f.allTokens()), 0)
@@ -145,7 +146,8 @@ func testRacingTokens(t *testing.T, f *fixture) {
 	same(t, "changes", f.tokenChanges(), writers*rounds+rounds)
 }
 
-// testUnreadableToken changes a stored token by hand. It opens nothing, is still listed, and can be revoked. The other tokens stay.
+// testUnreadableToken changes a stored token by hand. It opens nothing, is still listed, and can be revoked. The other
+// tokens stay.
 func testUnreadableToken(t *testing.T, f *fixture) {
 	for column, value := range map[string]string{"role": "root", "applications": "sh op", "secret": "12", "old_secret": "x"} {
 		text := access.NewText()

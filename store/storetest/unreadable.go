@@ -44,8 +44,8 @@ func unreadableValues(dialect goose.Dialect) []unreadableValue {
 	}
 }
 
-// testUnreadable claims unreadable rows among readable ones. They end as dead with a reason, the readable rows ring, and no row stays
-// due.
+// testUnreadable claims unreadable rows among readable ones. They end as dead with a reason, the readable rows ring,
+// and no row stays due.
 func testUnreadable(t *testing.T, f *fixture) {
 	for _, tried := range []bool{false, true} {
 		for _, u := range unreadableValues(f.dialect) {
@@ -94,8 +94,8 @@ func (f *fixture) wantUnreadable(id, column string, state clock.State) {
 	}
 }
 
-// testUnreadableWrites lists, gets and writes unreadable rows among readable ones before a claim meets them. Every row is shown, and no
-// unreadable row fails its group. A set repairs its row.
+// testUnreadableWrites lists, gets and writes unreadable rows among readable ones before a claim meets them. Every row
+// is shown, and no unreadable row fails its group. A set repairs its row.
 func testUnreadableWrites(t *testing.T, f *fixture) {
 	for _, u := range unreadableValues(f.dialect) {
 		if u.column == "generation" || u.column == "payload" {

@@ -115,7 +115,8 @@ func testKeys(t *testing.T, f *fixture) {
 	}
 }
 
-// testKeysByID finds keys by id: more ids than one statement takes, in any order, repeated, unknown, of any state, and none at all.
+// testKeysByID finds keys by id: more ids than one statement takes, in any order, repeated, unknown, of any state, and
+// none at all.
 func testKeysByID(t *testing.T, f *fixture) {
 	ops := append(sets(names("of", 1200), t0), set("of-00003", t0, inApplication("bank")), set(businessIDs[len(businessIDs)-1], t0))
 	ids := f.set(t0, ops...)
@@ -320,7 +321,8 @@ func testGroup(t *testing.T, f *fixture) {
 	}
 }
 
-// testOverlappingGroups writes overlapping groups from several goroutines. Each key is created once, and all decisions are true.
+// testOverlappingGroups writes overlapping groups from several goroutines. Each key is created once, and all decisions
+// are true.
 func testOverlappingGroups(t *testing.T, f *fixture) {
 	const writers, span, keys = 8, 60, 100
 	ids := names("k", keys)
@@ -360,8 +362,8 @@ func testOverlappingGroups(t *testing.T, f *fixture) {
 	same(t, "keys created", len(count), 35+span+writers)
 }
 
-// testRacingSetsOfOneKey sets one key from 16 goroutines with different contents. One set creates the alarm, each other one adds a
-// generation, and the last generation stays.
+// testRacingSetsOfOneKey sets one key from 16 goroutines with different contents. One set creates the alarm, each other
+// one adds a generation, and the last generation stays.
 func testRacingSetsOfOneKey(t *testing.T, f *fixture) {
 	const writers = 16
 	for round := range 5 {
@@ -405,8 +407,8 @@ func (f *fixture) writeUntilUnlocked(op clock.Op) (clock.Decision, error) {
 	}
 }
 
-// testHeldRow writes while a claim holds a row. A group does not wait for the row. A write with WriteRequest.LockWait gets it after the
-// claim.
+// testHeldRow writes while a claim holds a row. A group does not wait for the row. A write with WriteRequest.LockWait
+// gets it after the claim.
 func testHeldRow(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("held", t0), set("free", t0), set("moved", t0))
 	held := f.claim(t0, ids[0]).wantRings(ids[0])
@@ -454,8 +456,8 @@ func testWaitEnds(t *testing.T, f *fixture) {
 	same(t, "state", f.get("held").Claimed(), f.timeout > 0)
 }
 
-// setWhenAvailable is set that repeats a write of which nothing was written, as a client does: on a busy machine a large group can take
-// longer than the server lets a transaction be idle.
+// setWhenAvailable is set that repeats a write of which nothing was written, as a client does: on a busy machine a
+// large group can take longer than the server lets a transaction be idle.
 func (f *fixture) setWhenAvailable(now clock.Instant, ops ...clock.Op) {
 	f.t.Helper()
 	for tries := 1; ; tries++ {

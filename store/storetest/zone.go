@@ -12,7 +12,8 @@ import (
 // movedZone is the time zone whose rules these tests change. No other test uses it.
 const movedZone = "Pacific/Kanton"
 
-// changedData lets one test at a time change the time-zone data of the process. Suites of several servers run side by side.
+// changedData lets one test at a time change the time-zone data of the process. Suites of several servers run side by
+// side.
 var changedData sync.Mutex
 
 // useOffset makes the local clock of movedZone run that many hours ahead of UTC, 1 or 2, as in other time-zone data.
@@ -68,7 +69,8 @@ func testZones(t *testing.T, f *fixture) {
 	same(t, "restored alarms", before[0].Same(&f.archive(0)[0]), true)
 }
 
-// testRecompute demands that a recomputation by other time-zone data moves ring_at, next_try_time and the occurrences, and nothing else.
+// testRecompute demands that a recomputation by other time-zone data moves ring_at, next_try_time and the occurrences,
+// and nothing else.
 func testRecompute(t *testing.T, f *fixture) {
 	changedData.Lock()
 	defer changedData.Unlock()

@@ -139,8 +139,8 @@ func (f *flattener) schema(n *yaml.Node) *yaml.Node {
 	return f.join(n)
 }
 
-// describeDefault moves the default into the description. openapi-typescript takes a member with a default for one that is always there, in requests
-// too.
+// describeDefault moves the default into the description. openapi-typescript takes a member with a default for one that
+// is always there, in requests too.
 func describeDefault(n *yaml.Node) {
 	v := get(n, "default")
 	if v == nil {

@@ -1,4 +1,5 @@
-// Command openapi30 writes the contract of clockd in OpenAPI 3.0, for generators of clients that do not take OpenAPI 3.1.
+// Command openapi30 writes the contract of clockd in OpenAPI 3.0, for generators of clients that do not take OpenAPI
+// 3.1.
 //
 //	go -C tools run ./openapi30 ../clock/clockhttp/openapi.yaml ../clock/clockhttp/openapi-3.0.yaml
 package main

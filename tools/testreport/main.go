@@ -3,14 +3,14 @@
 //
 //	go -C tools run ./testreport FILE...
 //
-// Each FILE has the events of one run, as gotestsum writes them with --jsonfile: one JSON object a line, those of repeated
-// tests at the end. Testreport prints the ten slowest tests, each test that failed once with the output of its first
-// failure, and the totals of all files. With several files, the name of the file follows the name of each test. If a run
-// is red, testreport prints the reasons and ends with status 1.
+// Each FILE has the events of one run, as gotestsum writes them with --jsonfile: one JSON object a line, those of
+// repeated tests at the end. Testreport prints the ten slowest tests, each test that failed once with the output of its
+// first failure, and the totals of all files. With several files, the name of the file follows the name of each test.
+// If a run is red, testreport prints the reasons and ends with status 1.
 //
-// gotestsum repeats failed tests. Some failures must not be repeated, and it repeats them in a way that passes: a package
-// whose TestMain fails, for example because a goroutine leaks, is run again without any test. So Testreport has its own
-// rules, and these are red even if the test passed later:
+// gotestsum repeats failed tests. Some failures must not be repeated, and it repeats them in a way that passes: a
+// package whose TestMain fails, for example because a goroutine leaks, is run again without any test. So Testreport has
+// its own rules, and these are red even if the test passed later:
 //
 //   - a test that failed and did not pass afterwards
 //   - a package that failed without a failed test

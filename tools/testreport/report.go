@@ -173,7 +173,8 @@ func (r *report) sorted() []name {
 	return names
 }
 
-// printSlowest prints the slowest tests. It leaves out tests with subtests of their own, whose time is the time of those.
+// printSlowest prints the slowest tests. It leaves out tests with subtests of their own, whose time is the time of
+// those.
 func (r *report) printSlowest(out io.Writer, names []name) {
 	parents := map[name]bool{}
 	for _, n := range names {

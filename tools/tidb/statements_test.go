@@ -1,5 +1,5 @@
-// Package tidb parses the SQL of store/mysql with TiDB's own parser. TiDB's server is no part of the tests, so nothing here shows that it
-// runs a statement.
+// Package tidb parses the SQL of store/mysql with TiDB's own parser. TiDB's server is no part of the tests, so nothing
+// here shows that it runs a statement.
 package tidb
 
 import (
@@ -53,8 +53,9 @@ func statements(t *testing.T, pattern string) map[string]string {
 	return found
 }
 
-// sent returns a statement of queries/mysql as the driver sends it for three rows (repeated in store/mysql/bulk.go). The parser takes no
-// parameters in some places, so each parameter is a number, as the driver puts it into the statement.
+// sent returns a statement of queries/mysql as the driver sends it for three rows (repeated in store/mysql/bulk.go).
+// The parser takes no parameters in some places, so each parameter is a number, as the driver puts it into the
+// statement.
 func sent(query string) string {
 	for slice, rest, has := strings.Cut(query, "/*SLICE:"); has; slice, rest, has = strings.Cut(query, "/*SLICE:") {
 		_, after, _ := strings.Cut(rest, "*/?")
@@ -138,8 +139,8 @@ func TestSessionStatementsAreSQLOfTiDB(t *testing.T) {
 	}
 }
 
-// TestMigrationsAreSQLOfTiDB also refuses an ALTER TABLE that changes a column or a key twice, and a join whose condition has a subquery,
-// because TiDB parses both and refuses to run them.
+// TestMigrationsAreSQLOfTiDB also refuses an ALTER TABLE that changes a column or a key twice, and a join whose
+// condition has a subquery, because TiDB parses both and refuses to run them.
 func TestMigrationsAreSQLOfTiDB(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "schema/mysql/*.sql"))
 	if err != nil || len(files) == 0 {

@@ -1,5 +1,6 @@
-// Package once tells consumers which rings they have handled, by message id. It forgets the oldest ids, so its memory is bounded. Copies of a
-// ring that a consumer may still get come soon after the ring: after a lost connection, or a node's end.
+// Package once tells consumers which rings they have handled, by message id. It forgets the oldest ids, so its memory
+// is bounded. Copies of a ring that a consumer may still get come soon after the ring: after a lost connection, or a
+// node's end.
 package once
 
 import "sync"
@@ -29,7 +30,8 @@ func NewMemory[T any](size int) *Memory[T] {
 	return &Memory[T]{busy: map[string]struct{}{}, done: map[string]T{}, size: max(1, size)}
 }
 
-// Begin returns the state of a ring, and its value if it is Done. After New the ring is Busy for other callers, until End.
+// Begin returns the state of a ring, and its value if it is Done. After New the ring is Busy for other callers, until
+// End.
 func (m *Memory[T]) Begin(id string) (State, T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,15 +7,17 @@ import (
 	"runtime/metrics"
 )
 
-// heapRoom is the least growth of the heap between two collections, in bytes. The live heap is small, 5 to 30 MiB. Go's default,
-// a growth by 100 %, would collect it about fifty times a second under load.
+// heapRoom is the least growth of the heap between two collections, in bytes. The live heap is small, 5 to 30 MiB. Go's
+// default, a growth by 100 %, would collect it about fifty times a second under load.
 const heapRoom = 40 << 20
 
-// goPercent is Go's default for GOGC. It stays the minimum: a live heap larger than heapRoom is collected as without this package.
+// goPercent is Go's default for GOGC. It stays the minimum: a live heap larger than heapRoom is collected as without
+// this package.
 const goPercent = 100
 
-// leastLimit is the smallest soft memory limit in bytes. The percentage of a small heap is large, and it still holds for the first collection that
-// finds a large heap: without a limit, a flood of requests would let the heap grow to several times its live size.
+// leastLimit is the smallest soft memory limit in bytes. The percentage of a small heap is large, and it still holds
+// for the first collection that finds a large heap: without a limit, a flood of requests would let the heap grow to
+// several times its live size.
 const leastLimit = 160 << 20
 
 // collector sets GOGC and the soft memory limit after every collection.
@@ -25,7 +27,8 @@ type collector struct {
 	limit   int64 // 0: the operator has set it
 }
 
-// Start paces the collector for the life of the process. It does nothing if the operator has set GOGC. A GOMEMLIMIT stays in force.
+// Start paces the collector for the life of the process. It does nothing if the operator has set GOGC. A GOMEMLIMIT
+// stays in force.
 func Start() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -40,7 +43,8 @@ func Start() {
 	c.adjust()
 }
 
-// adjust sets GOGC and the limit for the next collection. It runs again after that collection, as the cleanup of an object that nothing refers to.
+// adjust sets GOGC and the limit for the next collection. It runs again after that collection, as the cleanup of an
+// object that nothing refers to.
 func (c *collector) adjust() {
 	metrics.Read(c.samples)
 	live, roots := c.samples[0].Value.Uint64(), c.samples[1].Value.Uint64()+c.samples[2].Value.Uint64()
@@ -55,8 +59,8 @@ func (c *collector) adjust() {
 	runtime.AddCleanup(new([64]byte), (*collector).adjust, c)
 }
 
-// percentFor returns the GOGC that leaves heapRoom above the live heap, or the default if that leaves more. Both arguments are bytes;
-// Go applies the percentage to the live heap and the roots.
+// percentFor returns the GOGC that leaves heapRoom above the live heap, or the default if that leaves more. Both
+// arguments are bytes; Go applies the percentage to the live heap and the roots.
 func percentFor(live, roots uint64) int {
 	const least = 4 << 20 // the smallest heap that Go collects
 	return max(goPercent, int(heapRoom*100/max(live+roots, least)))

@@ -1,5 +1,5 @@
-// Command grpc_server is a server of gRPC with the method shop.v1.Alarms/Ring, which clockd calls for each ring. With the generated code of your own
-// service it is shorter.
+// Command grpc_server is a server of gRPC with the method shop.v1.Alarms/Ring, which clockd calls for each ring. With
+// the generated code of your own service it is shorter.
 package main
 
 import (

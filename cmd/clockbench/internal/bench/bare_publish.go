@@ -12,7 +12,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// bufferedConn is a connection that collects writes between begin and end. Without it the library makes a system call for every message.
+// bufferedConn is a connection that collects writes between begin and end. Without it the library makes a system call
+// for every message.
 type bufferedConn struct {
 	net.Conn
 	mu         sync.Mutex
@@ -56,7 +57,8 @@ func (g *bufferedConn) flush() error {
 	return err
 }
 
-// barePublisher publishes batches on a connection of its own: persistent, mandatory and confirmed. One goroutine uses it.
+// barePublisher publishes batches on a connection of its own: persistent, mandatory and confirmed. One goroutine uses
+// it.
 type barePublisher struct {
 	exchange, key string
 	headers       bool // messages have all properties of a clockd ring; else only body, message id and correlation id
@@ -123,8 +125,8 @@ func (p *barePublisher) publish(rings []bareRing) error {
 	}
 }
 
-// message returns the message of a ring: as in clockd's contract, or the smallest message that the tally can check. It is valid until the
-// next call.
+// message returns the message of a ring: as in clockd's contract, or the smallest message that the tally can check. It
+// is valid until the next call.
 func (p *barePublisher) message(r *bareRing) amqp.Publishing {
 	m := amqp.Publishing{
 		DeliveryMode: amqp.Persistent, Body: r.payload, CorrelationId: r.businessID,

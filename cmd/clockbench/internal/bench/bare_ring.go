@@ -109,7 +109,8 @@ func (r *bareRinger) herd(ctx context.Context, ids []int64) error {
 	return workers.Wait()
 }
 
-// steadily rings each id at its due time. Ids that are due together form a batch. It returns the lateness of their commits.
+// steadily rings each id at its due time. Ids that are due together form a batch. It returns the lateness of their
+// commits.
 func (r *bareRinger) steadily(ctx context.Context, ids []int64, dueAt func(n int) int64) ([]time.Duration, error) {
 	var mu sync.Mutex
 	late := make([]time.Duration, 0, len(ids))
@@ -138,8 +139,8 @@ func (r *bareRinger) steadily(ctx context.Context, ids []int64, dueAt func(n int
 	return late, err
 }
 
-// sleepUntil sleeps until an instant by the wall clock, and returns the instant at which it returns. A clock correction may set back the wall
-// clock during the sleep, which uses the monotonic clock; then sleepUntil sleeps again.
+// sleepUntil sleeps until an instant by the wall clock, and returns the instant at which it returns. A clock correction
+// may set back the wall clock during the sleep, which uses the monotonic clock; then sleepUntil sleeps again.
 func sleepUntil(ctx context.Context, instant int64) (now int64, err error) {
 	for {
 		if now = time.Now().UnixMilli(); now >= instant {

@@ -61,8 +61,8 @@ func (b *broker) declareQueue(queue, key string) error {
 	return nil
 }
 
-// declareDelayed declares a queue of delayed messages. Publish to it by the default exchange: the messages then come to the queue of all
-// applications at their time.
+// declareDelayed declares a queue of delayed messages. Publish to it by the default exchange: the messages then come to
+// the queue of all applications at their time.
 func (b *broker) declareDelayed() error {
 	b.delayed, b.letters = b.exchange+".delayed", b.exchange+".letters"
 	b.extra = append(b.extra, b.delayed, b.letters)

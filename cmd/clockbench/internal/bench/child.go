@@ -35,8 +35,8 @@ const (
 	stopTimeout  = 15 * time.Second // a graceful stop takes at most 10 s
 )
 
-// startChild starts the service as the node on the database, and waits until it is ready. The service publishes to the exchange, or to the
-// stream if exchange is empty. more has further environment variables.
+// startChild starts the service as the node on the database, and waits until it is ready. The service publishes to the
+// exchange, or to the stream if exchange is empty. more has further environment variables.
 func startChild(ctx context.Context, cfg *Config, node, databaseURL, amqpURL, exchange string, more ...string) (*child, error) {
 	return launch(ctx, cfg.Executable, "serve", node, append(environment(node, databaseURL, amqpURL, exchange), more...))
 }
@@ -72,8 +72,8 @@ func launch(ctx context.Context, executable, command, node string, env []string)
 // ofTests matches the variables of the tests and of deploy/. clockd refuses variables that it does not know.
 var ofTests = regexp.MustCompile("^CLOCKD_(TEST|SERVICES|CITUS)_")
 
-// environment returns the environment of the bench, with the child's own settings. Other settings, like CLOCKD_RING_WORKERS, are inherited so
-// that they can be measured.
+// environment returns the environment of the bench, with the child's own settings. Other settings, like
+// CLOCKD_RING_WORKERS, are inherited so that they can be measured.
 func environment(node, databaseURL, amqpURL, exchange string) []string {
 	own := map[string]string{
 		"CLOCKD_DATABASE_URL": databaseURL, "CLOCKD_LISTEN": "127.0.0.1:0", "CLOCKD_NODE": node, "CLOCKD_LOG_LEVEL": "warn",

@@ -7,5 +7,6 @@ import (
 	"syscall"
 )
 
-// detach keeps the terminal's interrupt from the child. The bench stops the child itself, after everything that uses it.
+// detach keeps the terminal's interrupt from the child. The bench stops the child itself, after everything that uses
+// it.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -51,8 +51,8 @@ func Compare(out io.Writer, before, now *Report) error {
 	return table.Flush()
 }
 
-// match pairs figures by stage, name, unit and ceiling. It then pairs the remaining figures without the ceiling, which may have changed.
-// Figures without a partner are gone or added.
+// match pairs figures by stage, name, unit and ceiling. It then pairs the remaining figures without the ceiling, which
+// may have changed. Figures without a partner are gone or added.
 func match(before, now []Figure) (pairs []pair, gone, added []*Figure) {
 	left := make([]*Figure, len(before))
 	for i := range before {
@@ -91,8 +91,8 @@ func (p pair) ratio() string {
 	return strconv.FormatFloat(p.now.Value/p.before.Value, 'f', 2, 64)
 }
 
-// byCeiling reports whether both figures have the same ceiling. Other work of the machine affects a figure and its ceiling alike, so then the
-// ratios are compared.
+// byCeiling reports whether both figures have the same ceiling. Other work of the machine affects a figure and its
+// ceiling alike, so then the ratios are compared.
 func (p pair) byCeiling() bool {
 	return p.before.Ratio != nil && p.now.Ratio != nil && p.before.CeilingWhat == p.now.CeilingWhat
 }
@@ -105,7 +105,8 @@ func (p pair) ofCeiling() (before, now string) {
 	return p.before.ratio(), p.now.ratio()
 }
 
-// change says whether all rounds of one run are better than all rounds of the other run. It returns "" if neither run has several rounds.
+// change says whether all rounds of one run are better than all rounds of the other run. It returns "" if neither run
+// has several rounds.
 func (p pair) change() string {
 	before, now := p.before.rounds(p.byCeiling()), p.now.rounds(p.byCeiling())
 	if len(before) < 2 && len(now) < 2 {
@@ -125,7 +126,8 @@ func (p pair) change() string {
 	}
 }
 
-// rounds returns the results of the rounds, or the single value. With byCeiling it divides each result by the ceiling of its round.
+// rounds returns the results of the rounds, or the single value. With byCeiling it divides each result by the ceiling
+// of its round.
 func (f Figure) rounds(byCeiling bool) samples {
 	values := f.Samples
 	if len(values) == 0 {

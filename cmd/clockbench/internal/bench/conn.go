@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// httpConn is a keep-alive connection that sends one request at a time. It does as little work as possible, because the client shares its
-// cores with the measured server.
+// httpConn is a keep-alive connection that sends one request at a time. It does as little work as possible, because the
+// client shares its cores with the measured server.
 type httpConn struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -55,8 +55,8 @@ func (c *httpConn) head(method string, path []byte) {
 	c.out = append(append(append(c.out, " HTTP/1.1\r\nHost: "...), c.host...), "\r\n"...)
 }
 
-// send completes the request with a body (nil: none) and returns the status of the response. read receives the response body; if read is nil,
-// the body is skipped.
+// send completes the request with a body (nil: none) and returns the status of the response. read receives the response
+// body; if read is nil, the body is skipped.
 func (c *httpConn) send(body []byte, read func(io.Reader) error) (status int, err error) {
 	if body != nil {
 		c.out = append(c.out, "Content-Type: application/json\r\nContent-Length: "...)

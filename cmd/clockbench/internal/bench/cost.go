@@ -21,8 +21,8 @@ type costStep struct {
 	grouped bool // concurrent requests share transactions
 }
 
-// cost counts how much sets, cancels and rings use of database, broker and processor. It measures no times, because counting takes time
-// itself.
+// cost counts how much sets, cancels and rings use of database, broker and processor. It measures no times, because
+// counting takes time itself.
 func (r *run) cost(ctx context.Context, b *testbed) error {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err
@@ -106,8 +106,8 @@ type countedHerd struct {
 	dueTimes func(due int64) func(n int) int64 // due time of each alarm; the first alarm is due at due
 }
 
-// countHerd counts the cost of the rings, beginning when all alarms are set. If an alarm was due before, it sets another series further
-// ahead.
+// countHerd counts the cost of the rings, beginning when all alarms are set. If an alarm was due before, it sets
+// another series further ahead.
 func (r *run) countHerd(ctx context.Context, b *testbed, m *meter, h countedHerd) (c Cost, err error) {
 	lead := b.ahead(h.n) + m.syncDelay
 	for try := range aheadTries {

@@ -27,11 +27,13 @@ type database interface {
 	SyncsLate() time.Duration
 	// Bare returns a new empty table with the columns and indexes of clockd's table. clockd must have migrated before.
 	Bare(ctx context.Context) (bareTable, error)
-	// Full returns clockd's own table with all its rows. The bench inserts and cancels there under an application of its own.
+	// Full returns clockd's own table with all its rows. The bench inserts and cancels there under an application of
+	// its own.
 	Full(ctx context.Context) (bareTable, error)
 	// Process returns the id of the server's main process; 0 if there is none on this machine.
 	Process(ctx context.Context) (pid int, err error)
-	// Upkeep does the work that the server would do by itself some time after the table was filled, during the measurement.
+	// Upkeep does the work that the server would do by itself some time after the table was filled, during the
+	// measurement.
 	Upkeep(ctx context.Context) error
 	// Drop removes the database and closes all connections to it.
 	Drop(ctx context.Context) error
@@ -45,7 +47,8 @@ type bareTable interface {
 	Cancel(ctx context.Context, businessIDs []string, now int64) error
 	// IDs returns the ids of all rows, in the order of their due times.
 	IDs(ctx context.Context) ([]int64, error)
-	// Claim rings the due alarms among the ids in one transaction. It updates them to rung, reads them, calls do and commits.
+	// Claim rings the due alarms among the ids in one transaction. It updates them to rung, reads them, calls do and
+	// commits.
 	Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error
 	// Close closes the table's own connections.
 	Close() error
@@ -80,7 +83,8 @@ const (
 	ringColumns = "id, business_id, payload, target_ring_at, generation, ring_no, retry_times"
 )
 
-// The tables of bare statements: their own table, or clockd's table. There they use an application that clockd's clients do not use.
+// The tables of bare statements: their own table, or clockd's table. There they use an application that clockd's
+// clients do not use.
 const (
 	bareName        = "bare_alarm"
 	fullName        = "alarm"

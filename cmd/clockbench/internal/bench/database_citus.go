@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// citusDatabase is a database on the coordinator and the workers of a Citus cluster. The bench makes one if clockd is to run in the distributed
-// mode.
+// citusDatabase is a database on the coordinator and the workers of a Citus cluster. The bench makes one if clockd is
+// to run in the distributed mode.
 type citusDatabase struct {
 	*postgresDatabase
 	servers []string // URLs of the configured database on each server, the coordinator first

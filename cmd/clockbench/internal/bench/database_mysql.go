@@ -46,7 +46,8 @@ func newMySQL(ctx context.Context, raw, name string) (database, error) {
 	return &mysqlDatabase{url: withDatabase(raw, name), name: name, own: db}, nil
 }
 
-// mysqlConfig returns the driver's configuration from a URL. Parameters are put into the statement, as a fast program would do.
+// mysqlConfig returns the driver's configuration from a URL. Parameters are put into the statement, as a fast program
+// would do.
 func mysqlConfig(raw string) (*mysql.Config, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {

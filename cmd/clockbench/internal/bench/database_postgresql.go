@@ -122,8 +122,8 @@ func (d *postgresDatabase) Upkeep(ctx context.Context) error {
 	return fmt.Errorf("checkpoint: %w", err)
 }
 
-// insufficientPrivilege is the SQLSTATE for a user without the rights of a superuser or of pg_checkpoint. The bench then skips the
-// checkpoint.
+// insufficientPrivilege is the SQLSTATE for a user without the rights of a superuser or of pg_checkpoint. The bench
+// then skips the checkpoint.
 const insufficientPrivilege = "42501"
 
 // Process returns the parent of the server process behind the bench's connection.
@@ -163,8 +163,8 @@ func (t *postgresTable) Insert(ctx context.Context, rows []bareRow) error {
 	return err
 }
 
-// Cancel joins the keys, as clockd does. Without the join the planner would read all rows of an application that its statistics do not know,
-// because it estimates one row.
+// Cancel joins the keys, as clockd does. Without the join the planner would read all rows of an application that its
+// statistics do not know, because it estimates one row.
 func (t *postgresTable) Cancel(ctx context.Context, businessIDs []string, now int64) error {
 	_, err := t.pool.Exec(ctx, "UPDATE "+t.name+" a SET state = 6, next_try_time = NULL, update_time = $2, finished_at = $2 "+
 		"FROM (SELECT '"+bareApplication+"'::varchar AS application, unnest($1::varchar[]) AS business_id) k "+

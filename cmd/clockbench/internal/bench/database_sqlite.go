@@ -50,7 +50,8 @@ func (d *sqliteDatabase) Engine(ctx context.Context) (version string, err error)
 // Time returns the clock of this machine, because a file has no clock.
 func (d *sqliteDatabase) Time(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
 
-// Logged is -1: the WAL is overwritten from the beginning again and again. The bench counts the disk writes of the nodes instead.
+// Logged is -1: the WAL is overwritten from the beginning again and again. The bench counts the disk writes of the
+// nodes instead.
 func (d *sqliteDatabase) Logged(context.Context) (int64, error) { return -1, nil }
 
 // Syncs is -1: SQLite does not count them.

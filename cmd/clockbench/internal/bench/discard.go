@@ -8,8 +8,9 @@ import (
 	"github.com/clockd/clockd/clock/clockhttp"
 )
 
-// Discard is a clockhttp.Alarms that stores nothing. It decides sets and cancels at once, as the service decides them for a new alarm and for
-// a scheduled alarm. It is the ceiling of single requests. Its other methods must not be called.
+// Discard is a clockhttp.Alarms that stores nothing. It decides sets and cancels at once, as the service decides them
+// for a new alarm and for a scheduled alarm. It is the ceiling of single requests. Its other methods must not be
+// called.
 type Discard struct{ clockhttp.Alarms }
 
 // Submit validates and decides the op.

@@ -34,7 +34,8 @@ func burstName(alarms int) string {
 
 const (
 	burstTime = time.Second
-	// singleAlarmGap is the time between single alarms, in milliseconds. It is a prime, so that the alarms do not keep step with regular work.
+	// singleAlarmGap is the time between single alarms, in milliseconds. It is a prime, so that the alarms do not keep
+	// step with regular work.
 	singleAlarmGap = 53
 	// secondNode is the name of the killed node.
 	secondNode = "bench2"
@@ -61,8 +62,8 @@ func (r *run) distribution(ctx context.Context, b *testbed) error {
 	return nil
 }
 
-// burstsAmong returns the bursts to ring among so many pending alarms. A node is killed only if there can be two nodes, and if the other node
-// can deliver the rings. A stream belongs to the node that serves it.
+// burstsAmong returns the bursts to ring among so many pending alarms. A node is killed only if there can be two nodes,
+// and if the other node can deliver the rings. A stream belongs to the node that serves it.
 func (r *run) burstsAmong(b *testbed, pending int) []Burst {
 	bursts := []Burst{{Pending: pending, Alarms: 1}}
 	for _, n := range r.cfg.bursts {
@@ -77,7 +78,8 @@ func (r *run) burstsAmong(b *testbed, pending int) []Burst {
 	return bursts
 }
 
-// burst rings a burst and adds its lateness. If an alarm was due before all were set, it sets the burst again, further ahead.
+// burst rings a burst and adds its lateness. If an alarm was due before all were set, it sets the burst again, further
+// ahead.
 func (r *run) burst(ctx context.Context, b *testbed, burst *Burst) error {
 	r.progress.say("distribution: %s", burst.name())
 	var victim *child
@@ -104,7 +106,8 @@ func (r *run) burst(ctx context.Context, b *testbed, burst *Burst) error {
 	})
 }
 
-// burstSize returns the number of alarms in a burst. apart returns how many milliseconds after the first alarm n is due.
+// burstSize returns the number of alarms in a burst. apart returns how many milliseconds after the first alarm n is
+// due.
 func (r *run) burstSize(burst *Burst) (n int, apart func(n int) int64) {
 	if burst.Alarms == 1 {
 		return r.cfg.singleAlarms, func(n int) int64 { return int64(n) * singleAlarmGap }
@@ -112,8 +115,8 @@ func (r *run) burstSize(burst *Burst) (n int, apart func(n int) int64) {
 	return burst.Alarms, evenly(0, burst.Alarms)
 }
 
-// ringBurst sets a burst and takes its rings. If victim is not nil, it kills the victim during the burst. If an alarm was due before the last
-// was set, it waits for all rings and returns errSlow.
+// ringBurst sets a burst and takes its rings. If victim is not nil, it kills the victim during the burst. If an alarm
+// was due before the last was set, it waits for all rings and returns errSlow.
 func (r *run) ringBurst(ctx context.Context, b *testbed, t *tally, victim *child) (rings Rings, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {

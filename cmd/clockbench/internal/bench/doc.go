@@ -1,11 +1,12 @@
-// Package bench measures a running clockd from outside. Beside each figure it measures what the same database and the same broker can do at
-// most.
+// Package bench measures a running clockd from outside. Beside each figure it measures what the same database and the
+// same broker can do at most.
 //
-// The figures come from a real service: `clockd serve` in its own process, with its own database, exchange and queue. The bench reaches it
-// by HTTP and AMQP alone. The ceilings come from bare code in this package: raw drivers and no line of the service. They run right after the
-// figure, on the same server, on a copy of the same table and on the same type of queue. Single requests are the exception: their ceiling is
-// the service's own HTTP server without a store. Only the ratio of figure and ceiling is meaningful. The machine, its disk and its neighbours
-// change from hour to hour, but both sides feel the same changes.
+// The figures come from a real service: `clockd serve` in its own process, with its own database, exchange and queue.
+// The bench reaches it by HTTP and AMQP alone. The ceilings come from bare code in this package: raw drivers and no
+// line of the service. They run right after the figure, on the same server, on a copy of the same table and on the same
+// type of queue. Single requests are the exception: their ceiling is the service's own HTTP server without a store.
+// Only the ratio of figure and ceiling is meaningful. The machine, its disk and its neighbours change from hour to
+// hour, but both sides feel the same changes.
 //
 //	stage      figures                                             ceiling
 //	sets       NDJSON and JSON arrays: set, cancel                 a multi-row insert (update) of 500 rows, with as many writers
@@ -23,8 +24,8 @@
 //	intake     N delayed messages: taken as alarms, due at one     none
 //	           instant; lateness of messages at a constant rate
 //
-// Each stage has a fresh database and a fresh process. The bench checks every ring: it came, it was not early by the database's clock, it
-// came once, and its payload is the payload that was set.
+// Each stage has a fresh database and a fresh process. The bench checks every ring: it came, it was not early by the
+// database's clock, it came once, and its payload is the payload that was set.
 //
 // Overload is a stage that runs only when it is named. It has parts, each in a testbed of its own:
 //
@@ -35,11 +36,12 @@
 //	                   for a minute: copies, single sets and cancels meanwhile, time until all has rung
 //	killed node        one of three nodes is killed in a herd under load: copies, beside the rings that it may have had under way
 //
-// The distribution of lateness is a stage that runs only when it is named. It rings bursts among more and more pending alarms, and again
-// while a node of two is killed. Plot draws the distributions of one or several reports.
+// The distribution of lateness is a stage that runs only when it is named. It rings bursts among more and more pending
+// alarms, and again while a node of two is killed. Plot draws the distributions of one or several reports.
 //
-// Compare compares a report with an earlier report. It shows the figures that changed by more than the rounds differ. If both runs have the
-// same ceiling, it compares the ratios.
+// Compare compares a report with an earlier report. It shows the figures that changed by more than the rounds differ.
+// If both runs have the same ceiling, it compares the ratios.
 //
-// Everything that the bench makes is named clockd_bench_<random>. It is removed at the end, also after an error or an interrupt.
+// Everything that the bench makes is named clockd_bench_<random>. It is removed at the end, also after an error or an
+// interrupt.
 package bench

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// lostAfter is the length of a silence after which missing rings count as lost. The service itself finds missed alarms within some seconds.
+// lostAfter is the length of a silence after which missing rings count as lost. The service itself finds missed alarms
+// within some seconds.
 const lostAfter = 30 * time.Second
 
 // herdRounds holds the results of the rounds, and of their ceilings.
@@ -27,7 +28,8 @@ const (
 // herd measures how fast alarms ring that are all due at one instant.
 func (r *run) herd(ctx context.Context, b *testbed) error { return r.herds(ctx, b, stageHerd, "herd") }
 
-// stream measures a herd over the stream. It runs if the configuration has a broker, because otherwise herd already measures the stream.
+// stream measures a herd over the stream. It runs if the configuration has a broker, because otherwise herd already
+// measures the stream.
 func (r *run) stream(ctx context.Context, b *testbed) error {
 	return r.herds(ctx, b, stageStream, "herd over the stream")
 }
@@ -71,8 +73,9 @@ func (rounds *herdRounds) add(h *herd) {
 	rounds.clients = append(rounds.clients, each(n, h.service+h.consumer))
 }
 
-// ringHerd sets n alarms under a new series name and waits for their rings. If the alarms were due before all were set, it sets another
-// series, further ahead. It calls disturb once a tenth of the herd has rung, if all alarms were set before they were due; nil: nothing disturbs.
+// ringHerd sets n alarms under a new series name and waits for their rings. If the alarms were due before all were set,
+// it sets another series, further ahead. It calls disturb once a tenth of the herd has rung, if all alarms were set
+// before they were due; nil: nothing disturbs.
 func (r *run) ringHerd(ctx context.Context, b *testbed, stage, name string, n int, disturb func() error) (h herd, err error) {
 	err = r.inTime(b, n, func(try int, ahead time.Duration) error {
 		due := b.now() + ahead.Milliseconds()
@@ -86,7 +89,8 @@ func (r *run) ringHerd(ctx context.Context, b *testbed, stage, name string, n in
 	return h, err
 }
 
-// whenRung calls do as soon as n alarms of the tally have rung. stop gives up waiting for them, waits for do, and returns its error.
+// whenRung calls do as soon as n alarms of the tally have rung. stop gives up waiting for them, waits for do, and
+// returns its error.
 func whenRung(ctx context.Context, t *tally, n int, do func() error) (stop func() error) {
 	if do == nil {
 		return func() error { return nil }
@@ -106,8 +110,8 @@ func whenRung(ctx context.Context, t *tally, n int, do func() error) (stop func(
 	}
 }
 
-// ringTally sets the tally's alarms, all due at once, and takes their rings. If they were due before the last was set, it waits for all rings
-// and returns errSlow.
+// ringTally sets the tally's alarms, all due at once, and takes their rings. If they were due before the last was set,
+// it waits for all rings and returns errSlow.
 func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64, disturb func() error) (h herd, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
@@ -136,8 +140,8 @@ func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64, di
 	return h, nil
 }
 
-// herdCeilings measures how fast bare code rings a herd of this size. The two loops swap their order in each round, because the first loop
-// may run while the database still cleans up after the herd.
+// herdCeilings measures how fast bare code rings a herd of this size. The two loops swap their order in each round,
+// because the first loop may run while the database still cleans up after the herd.
 func (r *run) herdCeilings(ctx context.Context, b *testbed, round int, rounds *herdRounds) error {
 	if b.broker == nil {
 		return r.bareRound(ctx, b, false, rounds)
@@ -170,8 +174,8 @@ func (r *run) bareRound(ctx context.Context, b *testbed, headers bool, rounds *h
 	return nil
 }
 
-// addHerd adds the figures with their ceilings: the bare loop with clockd's messages, the bare loop with minimal messages, and publishing
-// alone. On the stream the ceiling is a bare loop without a broker.
+// addHerd adds the figures with their ceilings: the bare loop with clockd's messages, the bare loop with minimal
+// messages, and publishing alone. On the stream the ceiling is a bare loop without a broker.
 func (r *run) addHerd(b *testbed, stage, what string, rounds *herdRounds) {
 	figure := figureOf(what+", "+commas(int64(r.cfg.Herd))+" due at once", perSecond, rounds.rates)
 	if b.broker == nil {
@@ -191,8 +195,8 @@ func (r *run) addHerd(b *testbed, stage, what string, rounds *herdRounds) {
 	)
 }
 
-// bareHerd rings a herd with the bare loop, while the messages are consumed. It returns the rings per second, and the processor time of each
-// ring in microseconds.
+// bareHerd rings a herd with the bare loop, while the messages are consumed. It returns the rings per second, and the
+// processor time of each ring in microseconds.
 func (r *run) bareHerd(ctx context.Context, b *testbed, headers bool) (perSecond, cost float64, err error) {
 	n := r.cfg.Herd
 	r.progress.say("bare loop: %s alarms", commas(int64(n)))
@@ -222,7 +226,8 @@ func (r *run) bareHerd(ctx context.Context, b *testbed, headers bool) (perSecond
 	return rate(n, t.lastRing().Sub(begun)), each(n, ownTime()-own), nil
 }
 
-// bareTestbed fills the table with the tally's alarms. It makes the ringer that rings them and the consumer that takes the rings.
+// bareTestbed fills the table with the tally's alarms. It makes the ringer that rings them and the consumer that takes
+// the rings.
 func bareTestbed(ctx context.Context, b *testbed, table bareTable, t *tally, headers bool) (ids []int64, ringer *bareRinger, c *consumer, err error) {
 	if _, err = fill(ctx, table, t.series, len(t.first), t.ringAt); err != nil {
 		return nil, nil, nil, err
@@ -246,7 +251,8 @@ func bareTestbed(ctx context.Context, b *testbed, table bareTable, t *tally, hea
 	return ids, ringer, c, nil
 }
 
-// barePublish publishes as many messages as the herd has, confirmed but not consumed. It returns the messages per second.
+// barePublish publishes as many messages as the herd has, confirmed but not consumed. It returns the messages per
+// second.
 func (r *run) barePublish(ctx context.Context, b *testbed) (perSecond float64, err error) {
 	n := r.cfg.Herd
 	r.progress.say("bare publish: %s messages", commas(int64(n)))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets. The width of a bucket grows with the duration: the end of a bucket is at most a sixteenth larger
-// than the durations that it counts.
+// Histogram counts durations in buckets. The width of a bucket grows with the duration: the end of a bucket is at most
+// a sixteenth larger than the durations that it counts.
 type Histogram struct {
 	Max     int64    `json:"max_us"`
 	Buckets []bucket `json:"buckets_us"` // without empty buckets, in ascending order
@@ -48,7 +48,8 @@ func (h *Histogram) count() (n int) {
 	return n
 }
 
-// percentile returns the end of the bucket that contains the q percentile, at most the maximum; 0 for an empty histogram.
+// percentile returns the end of the bucket that contains the q percentile, at most the maximum; 0 for an empty
+// histogram.
 func (h *Histogram) percentile(q float64) time.Duration {
 	left := int64(rank(q, h.count()))
 	for _, b := range h.Buckets {

@@ -39,7 +39,8 @@ func loadAverage() string {
 // peakRSS returns the peak memory of a process, in bytes.
 func peakRSS(pid int) int64 { return procKiB("/proc/"+strconv.Itoa(pid)+"/status", "VmHWM") * 1024 }
 
-// machineTime returns the processor time that all processes of the machine have used; 0 if the system does not report it.
+// machineTime returns the processor time that all processes of the machine have used; 0 if the system does not report
+// it.
 func machineTime() time.Duration {
 	content, _ := os.ReadFile("/proc/stat") // as in thisHost
 	line, _, _ := strings.Cut(string(content), "\n")

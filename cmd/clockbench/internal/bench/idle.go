@@ -8,8 +8,8 @@ import (
 // idleTarget is the largest allowed share of a core for an idle node, in percent.
 const idleTarget = 1
 
-// idle measures the processor time of an idle node, without requests and rings: its share of a core, and the share of the database if that
-// runs on this machine. suffix completes the names of the figures.
+// idle measures the processor time of an idle node, without requests and rings: its share of a core, and the share of
+// the database if that runs on this machine. suffix completes the names of the figures.
 func (r *run) idle(ctx context.Context, b *testbed, stage, suffix string) error {
 	server, err := b.db.Process(ctx)
 	if err != nil {

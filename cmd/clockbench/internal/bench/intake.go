@@ -10,9 +10,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// intake measures delayed messages: the rate at which clockd takes them from a queue, the rate at which they arrive, and their lateness.
-// Messages of a herd have x-ring-at, because a delay counts from the receipt, and not all are received at one instant. Messages at a constant
-// rate have x-delay.
+// intake measures delayed messages: the rate at which clockd takes them from a queue, the rate at which they arrive,
+// and their lateness. Messages of a herd have x-ring-at, because a delay counts from the receipt, and not all are
+// received at one instant. Messages at a constant rate have x-delay.
 func (r *run) intake(ctx context.Context, b *testbed) error {
 	var in, out samples
 	if err := r.warmUpIntake(ctx, b); err != nil {
@@ -46,7 +46,8 @@ func (r *run) warmUpIntake(ctx context.Context, b *testbed) error {
 	return nil
 }
 
-// delayedHerd publishes messages that are all due at one instant, and takes them at their time. It returns the rates of both.
+// delayedHerd publishes messages that are all due at one instant, and takes them at their time. It returns the rates of
+// both.
 func (r *run) delayedHerd(ctx context.Context, b *testbed, name string, n int) (taken, arrived float64, err error) {
 	err = r.inTime(b, n, func(try int, ahead time.Duration) (err error) {
 		due := b.now() + ahead.Milliseconds()
@@ -123,8 +124,8 @@ func afterDelay(b *testbed, ahead time.Duration) delay {
 // intakePoll is the time between two looks at the number of messages that clockd has taken.
 const intakePoll = 20 * time.Millisecond
 
-// takeDelayed publishes a message for each alarm of the tally, and waits until clockd has taken all of them as alarms. It returns the time
-// from the first message on.
+// takeDelayed publishes a message for each alarm of the tally, and waits until clockd has taken all of them as alarms.
+// It returns the time from the first message on.
 func (r *run) takeDelayed(ctx context.Context, b *testbed, t *tally, headers delay) (took time.Duration, err error) {
 	n := len(t.first)
 	before, err := b.takenMessages(ctx)

@@ -25,7 +25,8 @@ type steady struct {
 	stage, what string
 	name        string // name of the series, new in the testbed
 	rate        int    // alarms per second
-	// before: all alarms are set before the first is due, so that the machine only rings. Otherwise alarms are set while others ring.
+	// before: all alarms are set before the first is due, so that the machine only rings. Otherwise alarms are set
+	// while others ring.
 	before bool
 }
 
@@ -81,7 +82,8 @@ func (r *run) ringSteadily(ctx context.Context, b *testbed, s *steady) (late spr
 	return late, err
 }
 
-// takeSteadily calls set, which sets the tally's alarms, and takes their rings. It waits for the rings even if set returns errSlow.
+// takeSteadily calls set, which sets the tally's alarms, and takes their rings. It waits for the rings even if set
+// returns errSlow.
 func (r *run) takeSteadily(ctx context.Context, b *testbed, s *steady, t *tally, set func() error) (late spread, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
@@ -100,7 +102,8 @@ func (r *run) takeSteadily(ctx context.Context, b *testbed, s *steady, t *tally,
 	return t.lateness(), nil
 }
 
-// setBefore sets the tally's alarms as fast as possible. It returns errSlow if the first alarm was due before all were set.
+// setBefore sets the tally's alarms as fast as possible. It returns errSlow if the first alarm was due before all were
+// set.
 func (r *run) setBefore(ctx context.Context, b *testbed, t *tally) error {
 	if err := r.setFollowed(ctx, b, "set", t.series, len(t.first), t.ringAt); err != nil {
 		return err

@@ -21,8 +21,8 @@ const (
 	loadFileBytes = 16 << 20
 )
 
-// Load takes the machine from others until ctx ends: that many busy threads on each core, and files in the folder that are written and synced.
-// The folder should be on the disk of the database.
+// Load takes the machine from others until ctx ends: that many busy threads on each core, and files in the folder that
+// are written and synced. The folder should be on the disk of the database.
 func Load(ctx context.Context, busyPerCore int, folder string) error {
 	busy := busyPerCore * runtime.NumCPU()
 	runtime.GOMAXPROCS(busy + loadSyncers)

@@ -7,7 +7,8 @@ import (
 // rssTarget is the largest allowed memory of a node, in MiB, for any number of alarms.
 const rssTarget = 128
 
-// memory measures the memory of a node while many alarms ring that are due at one instant. The rings are consumed at the same time.
+// memory measures the memory of a node while many alarms ring that are due at one instant. The rings are consumed at
+// the same time.
 func (r *run) memory(ctx context.Context, b *testbed) error {
 	n := r.cfg.Crowd
 	// these sets show how far ahead the other alarms must be due

@@ -14,7 +14,8 @@ import (
 // column is a counted quantity.
 type column int
 
-// The counted quantities, in the order of the table. The table does not show the columns after shownColumns; the JSON does.
+// The counted quantities, in the order of the table. The table does not show the columns after shownColumns; the JSON
+// does.
 const (
 	colStatements column = iota
 	colRoundTrips
@@ -61,7 +62,8 @@ func newReading() *reading {
 
 func (r *reading) note(c column, count float64) { r.count[c], r.at[c] = count, time.Now() }
 
-// meter counts the resources that a testbed's nodes use. It subtracts the use of idle nodes and the cost of reading the counters.
+// meter counts the resources that a testbed's nodes use. It subtracts the use of idle nodes and the cost of reading the
+// counters.
 type meter struct {
 	testbed     *testbed
 	syncs       bool             // whether syncs are counted
@@ -73,8 +75,8 @@ type meter struct {
 // idleFor is how long the meter watches idle nodes.
 const idleFor = 10 * time.Second
 
-// newMeter returns a meter. It first watches the nodes, which must be idle. syncs says whether to count syncs, for which some databases need
-// a long wait.
+// newMeter returns a meter. It first watches the nodes, which must be idle. syncs says whether to count syncs, for
+// which some databases need a long wait.
 func (r *run) newMeter(ctx context.Context, b *testbed, syncs bool) (*meter, error) {
 	m := &meter{testbed: b, syncs: syncs}
 	watch := idleFor
@@ -172,7 +174,8 @@ func (m *meter) read(ctx context.Context, late time.Duration) (*reading, error) 
 	return r, err
 }
 
-// readLog notes the bytes of the database's log. If the database has no log, it notes the bytes that the nodes have written to disk.
+// readLog notes the bytes of the database's log. If the database has no log, it notes the bytes that the nodes have
+// written to disk.
 func (m *meter) readLog(ctx context.Context, r *reading) error {
 	logged, err := m.testbed.db.Logged(ctx)
 	if err != nil {

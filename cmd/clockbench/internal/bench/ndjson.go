@@ -14,8 +14,8 @@ import (
 // lineChunk is the approximate number of bytes of a stream that are written at once.
 const lineChunk = 32 << 10
 
-// streamLines sends the application's alarms from..to-1 as lines over a connection of its own, and reads the results while it sends. line appends the line
-// of alarm n. The result of every line must have the status want.
+// streamLines sends the application's alarms from..to-1 as lines over a connection of its own, and reads the results
+// while it sends. line appends the line of alarm n. The result of every line must have the status want.
 func streamLines(ctx context.Context, base, application string, from, to, want int, line func(b []byte, n int) []byte) error {
 	c, err := dialHTTP(ctx, base)
 	if err != nil {

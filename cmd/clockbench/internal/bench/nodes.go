@@ -112,8 +112,8 @@ func (r *run) addNodes(n, alone *nodesResult) {
 	}
 }
 
-// countSteady counts the cost of alarms that are set and ring at a constant rate, and returns their lateness. Each alarm is set on a node
-// that does not own its shard.
+// countSteady counts the cost of alarms that are set and ring at a constant rate, and returns their lateness. Each
+// alarm is set on a node that does not own its shard.
 func (r *run) countSteady(ctx context.Context, b *testbed, m *meter, label string) (c Cost, late spread, err error) {
 	n, size := int(float64(r.cfg.Rate)*min(r.cfg.For, bareFor).Seconds()), max(r.cfg.Rate/setsASecond, 1)
 	owners, err := b.owners(ctx)
@@ -151,8 +151,8 @@ func (r *run) countSteady(ctx context.Context, b *testbed, m *meter, label strin
 	return c, t.lateness(), nil
 }
 
-// orderAwayFromOwners orders alarms 0..n-1. Batch i is set on node i modulo nodes, and that node owns no alarm of the batch. A few of the
-// last alarms may be exceptions.
+// orderAwayFromOwners orders alarms 0..n-1. Batch i is set on node i modulo nodes, and that node owns no alarm of the
+// batch. A few of the last alarms may be exceptions.
 func orderAwayFromOwners(n, size, nodes int, owner func(n int) int) []int {
 	owned := make([][]int, nodes)
 	for i := range n {
@@ -174,7 +174,8 @@ func orderAwayFromOwners(n, size, nodes int, owner func(n int) int) []int {
 	return order
 }
 
-// setAwayFromOwners sets the alarms in this order, a batch on each node in turn. A batch is set at soonAhead before its first alarm is due.
+// setAwayFromOwners sets the alarms in this order, a batch on each node in turn. A batch is set at soonAhead before its
+// first alarm is due.
 func setAwayFromOwners(ctx context.Context, b *testbed, t *tally, order []int, size int) error {
 	var conns []*arrays
 	defer func() {

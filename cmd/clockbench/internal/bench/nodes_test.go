@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAlarmsAreSetAwayFromTheirOwners: every alarm is set once. Only alarms of the last batch may be set on their owner.
+// TestAlarmsAreSetAwayFromTheirOwners: every alarm is set once. Only alarms of the last batch may be set on their
+// owner.
 func TestAlarmsAreSetAwayFromTheirOwners(t *testing.T) {
 	for _, nodes := range []int{1, 2, 4} {
 		const n, size = 1000, 50

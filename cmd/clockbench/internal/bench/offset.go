@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// clockOffset is the time by which the database's clock is ahead of the local clock. The true offset is between low and high.
+// clockOffset is the time by which the database's clock is ahead of the local clock. The true offset is between low and
+// high.
 type clockOffset struct{ low, high time.Duration }
 
 // offsetSamples is the number of clock comparisons. Each may narrow the offset.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// overloadTarget is the smallest allowed ratio of the rings per second of processor time, beside a herd on the free machine.
+// overloadTarget is the smallest allowed ratio of the rings per second of processor time, beside a herd on the free
+// machine.
 const overloadTarget = 0.8
 
 // overloadRounds holds the results of the herds on the free machine, or of the herds under load.
@@ -24,7 +25,8 @@ func (o *overloadRounds) add(h *herd) {
 	o.copies = append(o.copies, float64(h.rings.copies()))
 }
 
-// overload measures what happens when there is more work than the machine, the broker or the nodes can do. Each part has a testbed of its own.
+// overload measures what happens when there is more work than the machine, the broker or the nodes can do. Each part
+// has a testbed of its own.
 func (r *run) overload(ctx context.Context) error {
 	parts := []func(context.Context) error{inTestbedOf(r.makeOverloadTestbed, r.herdsUnderLoad), r.inTestbed(r.flood)}
 	if r.cfg.AMQPURL != "" {
@@ -89,8 +91,8 @@ func (r *run) addOverload(free, loaded *overloadRounds) {
 	}
 }
 
-// serversTime returns the processor time that everything on this machine has used, without the bench and its load: clockd, the database and
-// the broker, if they run here. It returns 0 if the system does not report it.
+// serversTime returns the processor time that everything on this machine has used, without the bench and its load:
+// clockd, the database and the broker, if they run here. It returns 0 if the system does not report it.
 func (b *testbed) serversTime() time.Duration {
 	used := machineTime()
 	if used == 0 {

@@ -13,8 +13,8 @@ import (
 // killedNodes is the number of nodes of which one is killed.
 const killedNodes = 3
 
-// killOne rings a herd on several nodes beside a load, and kills one of them in its middle. Only rings that this node had published and not
-// settled may come again.
+// killOne rings a herd on several nodes beside a load, and kills one of them in its middle. Only rings that this node
+// had published and not settled may come again.
 func (r *run) killOne(ctx context.Context, b *testbed) (err error) {
 	for len(b.nodes) < killedNodes {
 		if _, err := b.startNode(ctx, fmt.Sprintf("%s%d", firstNode, len(b.nodes))); err != nil {
@@ -54,7 +54,8 @@ func (r *run) killOne(ctx context.Context, b *testbed) (err error) {
 
 var errNoMetric = errors.New("the node shows no metric")
 
-// metric returns the sum of a node's metrics whose name and labels begin with prefix. If there is none, the error is errNoMetric.
+// metric returns the sum of a node's metrics whose name and labels begin with prefix. If there is none, the error is
+// errNoMetric.
 func metric(ctx context.Context, base, prefix string) (sum float64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/metrics", http.NoBody)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 	calmP99Target  = 2    // times the p99 before the flood
 )
 
-// probed calls do. Meanwhile some connections set and cancel one alarm after the other. It returns how long these requests took, and how many
-// of them were refused.
+// probed calls do. Meanwhile some connections set and cancel one alarm after the other. It returns how long these
+// requests took, and how many of them were refused.
 func (r *run) probed(ctx context.Context, b *testbed, name string, do func(context.Context) error) (took spread, refused int, err error) {
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -52,8 +52,8 @@ func (r *run) probed(ctx context.Context, b *testbed, name string, do func(conte
 	return spreadOf(all), refused, err
 }
 
-// probe sets and cancels one alarm after the other until ctx ends. It calls done with the duration of each request, and whether it was
-// accepted.
+// probe sets and cancels one alarm after the other until ctx ends. It calls done with the duration of each request, and
+// whether it was accepted.
 func (r *run) probe(ctx context.Context, base string, s series, dueAt func(n int) int64, done func(d time.Duration, ok bool)) error {
 	c, err := dialHTTP(ctx, base)
 	if err != nil {
@@ -83,8 +83,8 @@ func (c *httpConn) one(method string, s series, n int, dueAt func(n int) int64) 
 	return c.send(append(s.appendBody([]byte{'{'}, n, dueAt(n)), '}'), nil)
 }
 
-// flood measures the best rate of single sets. Then it sends twice as many for a while, whatever the service responds. Afterwards it measures
-// how late alarms ring.
+// flood measures the best rate of single sets. Then it sends twice as many for a while, whatever the service responds.
+// Afterwards it measures how late alarms ring.
 func (r *run) flood(ctx context.Context, b *testbed) error {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err

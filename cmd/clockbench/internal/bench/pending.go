@@ -22,7 +22,8 @@ type pendingStage struct {
 	sets    []*bulkStep // results with few pending alarms
 }
 
-// pending measures the cost of many alarms far in the future: memory, sets, an idle node, lateness, a herd and a start beside them.
+// pending measures the cost of many alarms far in the future: memory, sets, an idle node, lateness, a herd and a start
+// beside them.
 func (r *run) pending(ctx context.Context, b *testbed) error {
 	p := &pendingStage{run: r, testbed: b, many: ", " + commas(int64(r.cfg.Pending)) + " pending"}
 	for _, step := range []func(context.Context) error{
@@ -124,8 +125,8 @@ const (
 	settleRounds = 9 // largest number of waits of Config.settle
 )
 
-// settle gives the database time for the work that many new alarms leave behind. In real use, millions of pending alarms were not set a
-// moment ago.
+// settle gives the database time for the work that many new alarms leave behind. In real use, millions of pending
+// alarms were not set a moment ago.
 func (r *run) settle(ctx context.Context, b *testbed) error {
 	if r.cfg.settle == 0 {
 		return nil

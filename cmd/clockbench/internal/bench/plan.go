@@ -161,8 +161,9 @@ func rising(numbers []int) bool {
 	return last > 0
 }
 
-// runs reports whether a stage runs. Without a broker the herd already rings over the stream, so the stream stage does not run; the nodes
-// stage does not run, because one node would have all subscribers; and there is no intake. Distribution and overload must be named.
+// runs reports whether a stage runs. Without a broker the herd already rings over the stream, so the stream stage does
+// not run; the nodes stage does not run, because one node would have all subscribers; and there is no intake.
+// Distribution and overload must be named.
 func (c *Config) runs(stage string) bool {
 	if len(c.Only) == 0 {
 		return stage != stageDistribution && stage != stageOverload && (!slices.Contains(brokerStages, stage) || c.AMQPURL != "")

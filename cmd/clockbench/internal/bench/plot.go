@@ -104,8 +104,8 @@ func (a axis) position(value float64) px {
 	return a.start + px(share)*(a.end-a.start)
 }
 
-// Plot draws the distributions of the reports as SVG. It has a panel for each number of pending alarms and each burst size. A panel has a
-// line for each report; the line is dashed if a node was killed.
+// Plot draws the distributions of the reports as SVG. It has a panel for each number of pending alarms and each burst
+// size. A panel has a line for each report; the line is dashed if a node was killed.
 func Plot(out io.Writer, reports ...*Report) error {
 	if len(reports) > len(plotColours) {
 		return errManyReports

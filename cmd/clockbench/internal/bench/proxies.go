@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// proxies holds the counting proxies between a testbed's nodes and their servers, and the URLs that lead through them. A server that cannot
-// be reached by TCP without TLS has no proxy; its traffic is not counted.
+// proxies holds the counting proxies between a testbed's nodes and their servers, and the URLs that lead through them.
+// A server that cannot be reached by TCP without TLS has no proxy; its traffic is not counted.
 type proxies struct {
 	database, broker *countingProxy
 	slowBroker       *slowdown // of what the broker sends; nil: none
@@ -41,8 +41,8 @@ func (ws *proxies) connect(ctx context.Context, databaseURL, amqpURL string) (er
 	return err
 }
 
-// proxied returns a proxy to the server of a URL, and the URL that leads through the proxy. slow slows the server down; nil: nothing
-// does. If the bench cannot parse the traffic, it returns no proxy and the URL itself.
+// proxied returns a proxy to the server of a URL, and the URL that leads through the proxy. slow slows the server down;
+// nil: nothing does. If the bench cannot parse the traffic, it returns no proxy and the URL itself.
 func proxied(ctx context.Context, raw string, slow *slowdown) (*countingProxy, string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// countingProxy is a proxy between the service and a server. It counts statements, round trips, transactions and frames. It forwards bytes
-// that it cannot parse unchanged, without counting them.
+// countingProxy is a proxy between the service and a server. It counts statements, round trips, transactions and
+// frames. It forwards bytes that it cannot parse unchanged, without counting them.
 type countingProxy struct {
 	target   string
 	listener net.Listener
@@ -132,7 +132,8 @@ func (w *countingProxy) untrack(conn net.Conn) {
 // proxyBuffer is the largest number of bytes that are forwarded at once.
 const proxyBuffer = 64 << 10
 
-// forward copies bytes until either side fails. It counts bytes before it forwards them, so that they are counted before the reply.
+// forward copies bytes until either side fails. It counts bytes before it forwards them, so that they are counted
+// before the reply.
 func forward(to io.Writer, from net.Conn, c *framer, p *traffic) {
 	buffer := make([]byte, proxyBuffer)
 	for {
@@ -152,7 +153,8 @@ func forward(to io.Writer, from net.Conn, c *framer, p *traffic) {
 
 // framer cuts the bytes of one side into frames. The bytes may come in any pieces.
 type framer struct {
-	// frame parses the head of a frame. It returns how many more bytes of the head it needs, or 0 and the number of remaining bytes of the frame.
+	// frame parses the head of a frame. It returns how many more bytes of the head it needs, or 0 and the number of
+	// remaining bytes of the frame.
 	frame func(head []byte) (lacks, rest int)
 	least int // length of the shortest head, in bytes
 

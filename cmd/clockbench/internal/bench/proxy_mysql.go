@@ -24,8 +24,9 @@ const (
 	mysqlInTransaction = 0x0001 // bit of the status
 )
 
-// mysqlSession parses one connection of the MySQL protocol. The last packet of every response says whether a transaction is open. The session
-// evaluates it when the next command comes, because only then is it known to be the last packet.
+// mysqlSession parses one connection of the MySQL protocol. The last packet of every response says whether a
+// transaction is open. The session evaluates it when the next command comes, because only then is it known to be the
+// last packet.
 type mysqlSession struct {
 	counts *proxyCounts
 
@@ -69,7 +70,8 @@ func (s *mysqlSession) begin(command byte) {
 	s.counts.roundTrips.Add(1)
 }
 
-// end counts the transaction that the latest command has ended: an open transaction, or the transaction of the statement itself.
+// end counts the transaction that the latest command has ended: an open transaction, or the transaction of the
+// statement itself.
 func (s *mysqlSession) end() {
 	status, told := mysqlStatusOf(s.last, s.length)
 	s.last = s.last[:0]

@@ -26,8 +26,8 @@ func postgresRest(head []byte) int {
 	return int(binary.BigEndian.Uint32(head[1:])) - (postgresHead - 1)
 }
 
-// request parses the messages of the client. A statement is a simple query, or an execute of an extended query. A simple query and a sync
-// each wait for the server, and so are round trips.
+// request parses the messages of the client. A statement is a simple query, or an execute of an extended query. A
+// simple query and a sync each wait for the server, and so are round trips.
 func (s *postgresSession) request(head []byte) (lacks, rest int) {
 	if !s.started {
 		if len(head) < postgresStart {

@@ -100,7 +100,8 @@ func (f Figure) ratioAtLeast(target float64) Figure {
 	return f.judged(fmt.Sprintf("ratio >= %g", target), f.Ratio != nil && *f.Ratio >= target)
 }
 
-// ratioAtMost returns the figure with a verdict: met if the ratio is at most the target. Without a ratio there is no verdict.
+// ratioAtMost returns the figure with a verdict: met if the ratio is at most the target. Without a ratio there is no
+// verdict.
 func (f Figure) ratioAtMost(target float64) Figure {
 	if f.Ratio == nil {
 		return f
@@ -114,7 +115,8 @@ func (f Figure) besideFigure(other Figure) Figure {
 	return f.beside(other.What, other.Value)
 }
 
-// atMost returns the figure with a verdict: met if the value is at most the target. A value of 0 was not reported, and gets no verdict.
+// atMost returns the figure with a verdict: met if the value is at most the target. A value of 0 was not reported, and
+// gets no verdict.
 func (f Figure) atMost(target float64) Figure {
 	if f.Value == 0 {
 		return f
@@ -225,7 +227,8 @@ func (f Figure) ratio() string {
 	return strconv.FormatFloat(*f.Ratio, 'f', 2, 64)
 }
 
-// number formats a value with its unit. Rates are whole numbers with commas; seconds and percentages have two decimals, other units one.
+// number formats a value with its unit. Rates are whole numbers with commas; seconds and percentages have two decimals,
+// other units one.
 func number(value float64, unit string) string {
 	if unit == perSecond {
 		return commas(int64(value+0.5)) + unit

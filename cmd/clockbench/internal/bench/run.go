@@ -19,8 +19,8 @@ const stageTimeout = 30 * time.Minute
 
 var errStageTimeout = fmt.Errorf("a stage took more than %s", stageTimeout)
 
-// Run runs the stages of the configuration and returns their report. With an error the report holds the results so far. Run removes
-// everything that it has made.
+// Run runs the stages of the configuration and returns their report. With an error the report holds the results so far.
+// Run removes everything that it has made.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{cfg: cfg, progress: newProgress(cfg.Progress)}
 	r.report = Report{

@@ -26,7 +26,8 @@ func TestSoakRunMeasuresEveryStageOnPostgreSQL(t *testing.T) {
 	runOnPostgreSQL(t, quickConfig)
 }
 
-// The overload stage rings herds by turns and sends a flood. With a broker it also slows the broker down and kills a node.
+// The overload stage rings herds by turns and sends a flood. With a broker it also slows the broker down and kills a
+// node.
 func TestSoakRunMeasuresOverload(t *testing.T) {
 	for _, withBroker := range []bool{false, true} {
 		t.Run(fmt.Sprintf("with broker %t", withBroker), func(t *testing.T) {

@@ -198,8 +198,8 @@ func expectRings(t *testing.T, cfg *Config, report *Report) {
 	}
 }
 
-// expectDistribution expects all bursts among each number of pending alarms, in order. With a broker it also expects bursts with a killed
-// node.
+// expectDistribution expects all bursts among each number of pending alarms, in order. With a broker it also expects
+// bursts with a killed node.
 func expectDistribution(t *testing.T, cfg *Config, report *Report) {
 	t.Helper()
 	var want []Burst
@@ -230,9 +230,10 @@ func expectDistribution(t *testing.T, cfg *Config, report *Report) {
 	}
 }
 
-// expectCosts checks that the rings of a herd share statements and transactions, and that each ring is one message. On SQLite these are not
-// counted. Other costs show that counting works at all, because so small a herd may use less than the variation of an idle node. The bytes of
-// the server's log say little here, because other tests write at the same time.
+// expectCosts checks that the rings of a herd share statements and transactions, and that each ring is one message. On
+// SQLite these are not counted. Other costs show that counting works at all, because so small a herd may use less than
+// the variation of an idle node. The bytes of the server's log say little here, because other tests write at the same
+// time.
 func expectCosts(t *testing.T, report *Report, broker bool) {
 	t.Helper()
 	costOf := func(what string) Cost {

@@ -59,7 +59,8 @@ func (r *run) sets(ctx context.Context, b *testbed) error {
 	return nil
 }
 
-// setRounds runs every step and its ceiling in rounds. The names of the series begin with name. bare returns the table of the ceilings.
+// setRounds runs every step and its ceiling in rounds. The names of the series begin with name. bare returns the table
+// of the ceilings.
 func (r *run) setRounds(ctx context.Context, b *testbed, name string, bare func(context.Context) (bareTable, error)) ([]*bulkStep, error) {
 	steps := bulkSteps()
 	for round := range r.cfg.Rounds {
@@ -75,8 +76,8 @@ func (r *run) setRounds(ctx context.Context, b *testbed, name string, bare func(
 	return steps, nil
 }
 
-// addSets adds the results of the steps. suffix completes their names. The ceilings of sets are bare inserts. The ceilings of cancels are
-// bare updates, and the sets that were sent in the same way.
+// addSets adds the results of the steps. suffix completes their names. The ceilings of sets are bare inserts. The
+// ceilings of cancels are bare updates, and the sets that were sent in the same way.
 func (r *run) addSets(stage, suffix string, steps []*bulkStep) {
 	var figures []Figure
 	for i, s := range steps {
@@ -126,7 +127,8 @@ func (r *run) warmUp(ctx context.Context, b *testbed) error {
 	return nil
 }
 
-// setLines sets alarms 0..n-1 as lines over bulkWriters streams. If the testbed has several applications, each stream is of one of them.
+// setLines sets alarms 0..n-1 as lines over bulkWriters streams. If the testbed has several applications, each stream
+// is of one of them.
 func setLines(ctx context.Context, b *testbed, s series, n int, dueAt func(n int) int64) error {
 	return setLinesCounted(ctx, b, s, n, dueAt, new(atomic.Int64))
 }

@@ -51,8 +51,8 @@ func singleSteps(s series, dueAt func(n int) int64) []*singleStep {
 	}
 }
 
-// singles measures sets and cancels with one request for each alarm. The ceilings are the same HTTP server without a store, and net/http
-// alone.
+// singles measures sets and cancels with one request for each alarm. The ceilings are the same HTTP server without a
+// store, and net/http alone.
 func (r *run) singles(ctx context.Context, b *testbed) (err error) {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (r *run) addSingles(s *singleStep) {
 	)
 }
 
-// eachRequest sends requests from..from+n-1 over concurrent connections. It returns the time for all requests, and the spread of single
-// requests.
+// eachRequest sends requests from..from+n-1 over concurrent connections. It returns the time for all requests, and the
+// spread of single requests.
 func eachRequest(ctx context.Context, base string, connections, from, n int, do func(c *httpConn, n int) error) (time.Duration, spread, error) {
 	took := make([]time.Duration, n)
 	var next atomic.Int64

@@ -69,8 +69,8 @@ type piece struct {
 	release time.Time
 }
 
-// forward is forward for what a server sends: it writes each piece when it may pass. It returns when either side is closed, or ctx
-// ends.
+// forward is forward for what a server sends: it writes each piece when it may pass. It returns when either side is
+// closed, or ctx ends.
 func (s *slowdown) forward(ctx context.Context, to, from net.Conn, c *framer, p *traffic) {
 	held := make(chan piece, heldPieces)
 	var writing sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a server sends while it is slowed down passes later, in order and within the bounds of the delays. The end of the slowdown lets the rest
-// pass at once.
+// What a server sends while it is slowed down passes later, in order and within the bounds of the delays. The end of
+// the slowdown lets the rest pass at once.
 func TestSlowdownHoldsBackWhatTheServerSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, fromServer := net.Pipe()

@@ -17,8 +17,8 @@ type ending struct {
 	end  func(*child) error
 }
 
-// endings returns a graceful stop, which takes some time, and a crash as late as possible. After the crash, the leases and claims of the dead
-// process still last when the next process starts.
+// endings returns a graceful stop, which takes some time, and a crash as late as possible. After the crash, the leases
+// and claims of the dead process still last when the next process starts.
 func endings(cfg *Config) []ending {
 	return []ending{
 		{"SIGTERM", cfg.ahead, (*child).stop},
@@ -47,8 +47,9 @@ func (r *run) start(ctx context.Context, b *testbed, stage string, end ending, s
 	})
 }
 
-// startOverdue sets the tally's alarms, ends the node before they are due, starts it again when they are due, and takes the rings. It returns
-// the time of the start. If the alarms were due before the node had ended, it waits for all rings and returns errSlow.
+// startOverdue sets the tally's alarms, ends the node before they are due, starts it again when they are due, and takes
+// the rings. It returns the time of the start. If the alarms were due before the node had ended, it waits for all rings
+// and returns errSlow.
 func (r *run) startOverdue(ctx context.Context, b *testbed, t *tally, due int64, end ending) (begun time.Time, rings Rings, err error) {
 	slow, err := r.endBefore(ctx, b, t, due, end)
 	if err != nil {
@@ -68,8 +69,8 @@ func (r *run) startOverdue(ctx context.Context, b *testbed, t *tally, due int64,
 	return begun, rings, err
 }
 
-// endBefore sets the tally's alarms and ends the node. It returns when the alarms are due. slow says that they were due before the node had
-// ended.
+// endBefore sets the tally's alarms and ends the node. It returns when the alarms are due. slow says that they were due
+// before the node had ended.
 func (r *run) endBefore(ctx context.Context, b *testbed, t *tally, due int64, end ending) (slow bool, err error) {
 	if err := r.setFollowed(ctx, b, "overdue", t.series, len(t.first), t.ringAt); err != nil {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// subscribe takes the rings of the application from the stream of server-sent events into the tally. Several subscribers share the stream. It
-// returns when all subscribers are connected.
+// subscribe takes the rings of the application from the stream of server-sent events into the tally. Several
+// subscribers share the stream. It returns when all subscribers are connected.
 func subscribe(ctx context.Context, base string, t *tally) (*consumer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &consumer{stop: cancel}
@@ -62,8 +62,8 @@ func readEvents(body io.Reader, t *tally) error {
 	}
 }
 
-// eventOf extracts the checked fields from an event. The bench's events contain no escapes and end with the payload, so eventOf does not
-// parse JSON. That saves time, because the reader shares its cores with the measured service.
+// eventOf extracts the checked fields from an event. The bench's events contain no escapes and end with the payload, so
+// eventOf does not parse JSON. That saves time, because the reader shares its cores with the measured service.
 func eventOf(event []byte) *ring {
 	return &ring{
 		messageID: textAfter(event, `"message_id":"`), businessID: textAfter(event, `"business_id":"`), payload: payloadOf(event), at: time.Now(),

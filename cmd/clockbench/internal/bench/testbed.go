@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// testbed is the environment of one stage: a fresh database, a fresh exchange with a queue, and a fresh service that uses them.
+// testbed is the environment of one stage: a fresh database, a fresh exchange with a queue, and a fresh service that
+// uses them.
 type testbed struct {
 	cfg     *Config
 	db      database
@@ -49,8 +50,8 @@ func (r *run) makeIntakeTestbed(ctx context.Context) (*testbed, error) {
 	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, takesMessages: true}, r.cfg.AMQPURL)
 }
 
-// overloadApplications is the number of applications of the stage overload. With one application alone, clockd could take no other's confirms
-// as a proof against a slow queue.
+// overloadApplications is the number of applications of the stage overload. With one application alone, clockd could
+// take no other's confirms as a proof against a slow queue.
 const overloadApplications = 4
 
 // makeOverloadTestbed makes a testbed with several applications, if there is a broker.
@@ -109,7 +110,8 @@ func (r *run) fillTestbed(ctx context.Context, b *testbed, amqpURL string) (err 
 	return err
 }
 
-// startNode starts a node on the testbed's database and exchange, and waits until it is ready. No other running node may have the name.
+// startNode starts a node on the testbed's database and exchange, and waits until it is ready. No other running node
+// may have the name.
 func (b *testbed) startNode(ctx context.Context, name string) (*child, error) {
 	exchange := ""
 	if b.broker != nil {
@@ -187,15 +189,18 @@ func (b *testbed) now() int64 { return time.Now().Add(b.offset.value()).UnixMill
 // since returns the time from an instant by the database's clock to a local time.
 func (b *testbed) since(at int64, local time.Time) time.Duration { return b.offset.late(local, at) }
 
-// ahead returns how far ahead n alarms must be due, so that all are set before. It estimates this from the last bulk sets.
+// ahead returns how far ahead n alarms must be due, so that all are set before. It estimates this from the last bulk
+// sets.
 func (b *testbed) ahead(n int) time.Duration { return b.cfg.ahead + time.Duration(n)*b.perAlarm*3/2 }
 
-// aheadTries is how often a series is tried whose first alarms were due before all alarms were set. Each try is further ahead.
+// aheadTries is how often a series is tried whose first alarms were due before all alarms were set. Each try is further
+// ahead.
 const aheadTries = 4
 
 var errSlow = errors.New("alarms cannot be set fast enough: some were due before all were set")
 
-// inTime calls do, which must set n alarms before they are due. If do returns errSlow, inTime calls it again with twice the time.
+// inTime calls do, which must set n alarms before they are due. If do returns errSlow, inTime calls it again with twice
+// the time.
 func (r *run) inTime(b *testbed, n int, do func(try int, ahead time.Duration) error) (err error) {
 	ahead := b.ahead(n)
 	for try := range aheadTries {
