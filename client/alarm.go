@@ -154,12 +154,16 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 	}
 	*a = Alarm{
 		Application: f.Application, BusinessID: f.BusinessID, State: f.State, Generation: f.Generation,
-		RingAt: f.RingAt, LocalRingAt: f.LocalRingAt, TimeZone: f.TimeZone, LatestRingAt: f.LatestRingAt, NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
-		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority, Delivery: f.Delivery, Target: f.Target,
-		Traceparent: f.Traceparent, Repeat: f.Repeat, Occurrence: f.Occurrence, NextOccurrences: f.NextOccurrences, RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
+		RingAt: f.RingAt, LocalRingAt: f.LocalRingAt, TimeZone: f.TimeZone, LatestRingAt: f.LatestRingAt,
+		NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
+		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority,
+		Delivery: f.Delivery, Target: f.Target,
+		Traceparent: f.Traceparent, Repeat: f.Repeat, Occurrence: f.Occurrence, NextOccurrences: f.NextOccurrences,
+		RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
 		Answer: f.Answer, AnsweredBy: f.AnsweredBy, AnsweredAt: f.AnsweredAt,
-		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts, Blockers: f.Blockers,
-		Raw: append(json.RawMessage(nil), b...),
+		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts,
+		Blockers: f.Blockers,
+		Raw:      append(json.RawMessage(nil), b...),
 	}
 	return nil
 }

@@ -46,9 +46,11 @@ func (c *Client) Answer(ctx context.Context, application, messageID string, a An
 		return nil, failed
 	}
 	alarm, err := c.alarm(ctx, &request{
-		method: http.MethodPost, path: ringPath(application, messageID) + "/" + string(a.Kind), body: body, repeat: true,
+		method: http.MethodPost, path: ringPath(application, messageID) + "/" + string(a.Kind), body: body,
+		repeat: true,
 	})
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeStaleRing && e.Unconfirmed && a.acceptedAs(e.Alarm, messageID) {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeStaleRing && e.Unconfirmed &&
+		a.acceptedAs(e.Alarm, messageID) {
 		return e.Alarm, nil
 	}
 	return alarm, err

@@ -44,7 +44,9 @@ func (c *Client) Apply(ctx context.Context, application string, changes iter.Seq
 
 // exchange sends the lines and yields their results. It returns the error that ends the stream, nil if yield has ended
 // it.
-func (c *Client) exchange(ctx context.Context, application string, lines *lineSource, yield func(Result, error) bool) error {
+func (c *Client) exchange(
+	ctx context.Context, application string, lines *lineSource, yield func(Result, error) bool,
+) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+alarmsPath(application), lines)
 	if err != nil {
 		return &Error{Err: errServerURL}

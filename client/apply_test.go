@@ -19,13 +19,16 @@ import (
 func sets(n int) []client.Change {
 	changes := make([]client.Change, n)
 	for i := range changes {
-		changes[i] = client.Change{BusinessID: fmt.Sprintf("order-%05d", i), Set: &client.Set{When: client.After(time.Hour), Payload: client.Text("x")}}
+		changes[i] = client.Change{BusinessID: fmt.Sprintf("order-%05d", i),
+			Set: &client.Set{When: client.After(time.Hour), Payload: client.Text("x")}}
 	}
 	return changes
 }
 
 // apply collects the results and the error of a stream of changes.
-func apply(ctx context.Context, c *client.Client, app string, changes iter.Seq[client.Change]) (results []client.Result, err error) {
+func apply(
+	ctx context.Context, c *client.Client, app string, changes iter.Seq[client.Change],
+) (results []client.Result, err error) {
 	for r, failed := range c.Apply(ctx, app, changes) {
 		if failed != nil {
 			return results, failed
@@ -77,8 +80,10 @@ func TestApplyReturnsOneResultForEachChangeInOrder(t *testing.T) {
 	}
 	rest := applyAll(t, c, app, []client.Change{
 		{BusinessID: "order-00042"}, {BusinessID: "none"},
-		{BusinessID: "lines", Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte("{\n\"a\":\r\n1}"))}},
-		{BusinessID: "long", Set: &client.Set{When: client.After(time.Hour), Payload: client.Text(strings.Repeat("x", 200<<10))}},
+		{BusinessID: "lines",
+			Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte("{\n\"a\":\r\n1}"))}},
+		{BusinessID: "long",
+			Set: &client.Set{When: client.After(time.Hour), Payload: client.Text(strings.Repeat("x", 200<<10))}},
 		{BusinessID: "last", Set: &client.Set{When: client.After(time.Hour)}},
 	})
 	if rest[0].State != client.Cancelled || rest[2].Status != 201 || rest[4].Status != 201 {
@@ -209,7 +214,8 @@ func TestApplyCutInTheMiddleCanBeSentAgain(t *testing.T) {
 		t.Fatalf("%d results, %+v", len(results), failed)
 	}
 	done, direct := len(results), dial(t, serverURL)
-	if results, err = apply(t.Context(), direct, app, slices.Values(changes[done:])); err != nil || len(results) != len(changes)-done {
+	if results, err = apply(t.Context(), direct, app, slices.Values(changes[done:])); err != nil ||
+		len(results) != len(changes)-done {
 		t.Fatalf("%d results, %v", len(results), err)
 	}
 	count := 0

@@ -32,7 +32,8 @@ func (r *Result) Err() error {
 	}
 	return &Error{
 		Status: r.Status, Code: r.Code, Field: r.Field, Detail: r.Detail,
-		Unconfirmed: mayHaveChanged(r.Status) && r.Code != CodeUnavailable && r.Code != CodeOverloaded && r.Code != CodeKeyOverloaded,
+		Unconfirmed: mayHaveChanged(r.Status) && r.Code != CodeUnavailable && r.Code != CodeOverloaded &&
+			r.Code != CodeKeyOverloaded,
 	}
 }
 
@@ -49,7 +50,8 @@ func (c *Client) Batch(ctx context.Context, application string, changes []Change
 	var r struct {
 		Results []Result `json:"results"`
 	}
-	err := c.call(ctx, &request{method: http.MethodPost, path: alarmsPath(application), body: b.encode(), repeat: !b.moves}, &r)
+	err := c.call(ctx,
+		&request{method: http.MethodPost, path: alarmsPath(application), body: b.encode(), repeat: !b.moves}, &r)
 	return r.Results, err
 }
 

@@ -102,7 +102,8 @@ func (c *Client) Bulk(ctx context.Context, id string) (*BulkJob, error) {
 
 // StopBulk stops a job. Alarms that it has changed stay changed.
 func (c *Client) StopBulk(ctx context.Context, id string) (*BulkJob, error) {
-	return c.job(ctx, &request{method: http.MethodPost, path: bulkPath + "/" + url.PathEscape(id) + "/stop", repeat: true})
+	return c.job(ctx,
+		&request{method: http.MethodPost, path: bulkPath + "/" + url.PathEscape(id) + "/stop", repeat: true})
 }
 
 // BulkJobs reads the newest jobs, the newest first.
@@ -138,7 +139,8 @@ func (f *BulkFilter) body(dryRun bool) ([]byte, error) {
 		By          string     `json:"by,omitempty"`
 		DryRun      bool       `json:"dry_run,omitempty"`
 	}{
-		Application: f.Application, Action: f.Action, States: f.States, Prefix: f.Prefix, DueAfter: optionalInstant(f.DueAfter), DueBefore: optionalInstant(f.DueBefore),
+		Application: f.Application, Action: f.Action, States: f.States, Prefix: f.Prefix,
+		DueAfter: optionalInstant(f.DueAfter), DueBefore: optionalInstant(f.DueBefore),
 		FrozenAt: optionalInstant(f.FrozenAt), By: f.By, DryRun: dryRun,
 	}
 	if f.Shift != 0 {

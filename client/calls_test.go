@@ -16,8 +16,10 @@ func TestSetIsReadAsItWasGiven(t *testing.T) {
 	at := time.Date(2090, 1, 31, 18, 30, 0, 1_000_001, time.FixedZone("", 3600))
 	limit := 3
 	given := client.Set{
-		When: client.At(at), LatestRingAt: at.Add(time.Hour), Payload: client.RawJSON([]byte("{\"a\" : [1,\n\"<&>\"]}")), ContentType: "application/x",
-		Retry: &client.Retry{Initial: 2500 * time.Millisecond, Factor: 1.5, Cap: time.Hour, Limit: &limit}, AckTimeout: 90 * time.Second, MaxRings: 4, Priority: 7,
+		When: client.At(at), LatestRingAt: at.Add(time.Hour),
+		Payload: client.RawJSON([]byte("{\"a\" : [1,\n\"<&>\"]}")), ContentType: "application/x",
+		Retry:      &client.Retry{Initial: 2500 * time.Millisecond, Factor: 1.5, Cap: time.Hour, Limit: &limit},
+		AckTimeout: 90 * time.Second, MaxRings: 4, Priority: 7,
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 	if _, err := c.Set(ctx, app, "a/b%+ ü..", given); err != nil {
@@ -31,13 +33,17 @@ func TestSetIsReadAsItWasGiven(t *testing.T) {
 	switch {
 	case a.Application != app || a.BusinessID != "a/b%+ ü.." || a.State != client.Scheduled || a.Generation != 1:
 		t.Errorf("identity: %+v", a)
-	case !a.RingAt.Equal(rounded) || !a.LatestRingAt.Equal(rounded.Add(time.Hour)) || !a.NextTryTime.Equal(rounded) || a.CreatedAt.IsZero():
+	case !a.RingAt.Equal(rounded) || !a.LatestRingAt.Equal(rounded.Add(time.Hour)) || !a.NextTryTime.Equal(rounded) ||
+		a.CreatedAt.IsZero():
 		t.Errorf("times: %+v", a)
-	case !bytes.Equal(a.Payload.Bytes(), given.Payload.Bytes()) || a.Payload.Kind() != client.JSONPayload || a.ContentType != "application/x":
+	case !bytes.Equal(a.Payload.Bytes(), given.Payload.Bytes()) || a.Payload.Kind() != client.JSONPayload ||
+		a.ContentType != "application/x":
 		t.Errorf("payload: %q %v %q", a.Payload.Bytes(), a.Payload.Kind(), a.ContentType)
-	case a.Retry.Initial != 2500*time.Millisecond || a.Retry.Factor != 1.5 || a.Retry.Cap != time.Hour || a.Retry.Limit == nil || *a.Retry.Limit != 3:
+	case a.Retry.Initial != 2500*time.Millisecond || a.Retry.Factor != 1.5 || a.Retry.Cap != time.Hour ||
+		a.Retry.Limit == nil || *a.Retry.Limit != 3:
 		t.Errorf("retry: %+v", a.Retry)
-	case a.AckTimeout != 90*time.Second || a.MaxRings != 4 || a.Priority != 7 || a.Traceparent != given.Traceparent || a.Delivery != client.AtLeastOnce:
+	case a.AckTimeout != 90*time.Second || a.MaxRings != 4 || a.Priority != 7 || a.Traceparent != given.Traceparent ||
+		a.Delivery != client.AtLeastOnce:
 		t.Errorf("options: %+v", a)
 	case !a.RungAt.IsZero() || !a.FinishedAt.IsZero() || a.Answer != "" || a.LastError != "" || len(a.Attempts) != 0:
 		t.Errorf("absent values: %+v", a)
@@ -51,11 +57,13 @@ func TestPayloadsOfAllKindsReturnUnchanged(t *testing.T) {
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	for name, p := range map[string]client.Payload{
 		"none": {}, "json": client.JSON(map[string]any{"order": 4711}), "null": client.RawJSON([]byte("null")),
-		"text": client.Text("a \"quoted\"\nline <ü>"), "bytes": client.Bytes([]byte{0, 255, 10}), "empty": client.Text(""),
+		"text": client.Text("a \"quoted\"\nline <ü>"), "bytes": client.Bytes([]byte{0, 255, 10}),
+		"empty": client.Text(""),
 	} {
 		a, err := c.Set(ctx, app, name, client.Set{When: client.After(time.Hour), Payload: p})
 		if err != nil || a.Payload.Kind() != p.Kind() || !bytes.Equal(a.Payload.Bytes(), p.Bytes()) {
-			t.Errorf("%s: got %v %q, want %v %q, %v", name, a.Payload.Kind(), a.Payload.Bytes(), p.Kind(), p.Bytes(), err)
+			t.Errorf("%s: got %v %q, want %v %q, %v", name, a.Payload.Kind(), a.Payload.Bytes(), p.Kind(), p.Bytes(),
+				err)
 		}
 	}
 }
@@ -157,7 +165,8 @@ func TestListFollowsPages(t *testing.T) {
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	var changes []client.Change
 	for i := range 1000 {
-		changes = append(changes, client.Change{BusinessID: fmt.Sprintf("order-%04d", i), Set: &client.Set{When: client.After(time.Hour)}})
+		changes = append(changes,
+			client.Change{BusinessID: fmt.Sprintf("order-%04d", i), Set: &client.Set{When: client.After(time.Hour)}})
 	}
 	for _, part := range [][]client.Change{changes, {{BusinessID: "x-1", Set: &client.Set{When: client.After(2 * time.Hour)}}, {BusinessID: "order-0007"}}} {
 		if _, err := c.Batch(ctx, app, part); err != nil {
@@ -170,12 +179,13 @@ func TestListFollowsPages(t *testing.T) {
 		count  int
 		first  string
 	}{
-		"all":       {client.Filter{}, 1001, "order-0000"},
-		"limit":     {client.Filter{Limit: 1001}, 1001, "order-0000"},
-		"few":       {client.Filter{Limit: 3}, 3, "order-0000"},
-		"prefix":    {client.Filter{Prefix: "order-000"}, 10, "order-0000"},
-		"states":    {client.Filter{States: []client.State{client.Cancelled, client.Dead}}, 1, "order-0007"},
-		"due after": {client.Filter{DueAfter: soon}, 1, "x-1"}, "due before": {client.Filter{DueBefore: soon, States: []client.State{client.Scheduled}}, 999, "order-0000"},
+		"all":        {client.Filter{}, 1001, "order-0000"},
+		"limit":      {client.Filter{Limit: 1001}, 1001, "order-0000"},
+		"few":        {client.Filter{Limit: 3}, 3, "order-0000"},
+		"prefix":     {client.Filter{Prefix: "order-000"}, 10, "order-0000"},
+		"states":     {client.Filter{States: []client.State{client.Cancelled, client.Dead}}, 1, "order-0007"},
+		"due after":  {client.Filter{DueAfter: soon}, 1, "x-1"},
+		"due before": {client.Filter{DueBefore: soon, States: []client.State{client.Scheduled}}, 999, "order-0000"},
 	} {
 		var ids []string
 		var due time.Time
@@ -207,7 +217,8 @@ func TestBatchReturnsSetsThenCancels(t *testing.T) {
 	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
 	results, err := c.Batch(ctx, app, []client.Change{
 		{BusinessID: "a"},
-		{BusinessID: "a", Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte(`{"n" : 1}`))}},
+		{BusinessID: "a",
+			Set: &client.Set{When: client.After(time.Hour), Payload: client.RawJSON([]byte(`{"n" : 1}`))}},
 		{BusinessID: "b", Set: &client.Set{When: client.After(time.Hour), Priority: -1}},
 		{BusinessID: "missing"},
 	})
@@ -249,7 +260,8 @@ func awaitNode(t *testing.T, c *client.Client) *client.Cluster {
 func TestNodesShowsTheServiceItself(t *testing.T) {
 	t.Parallel()
 	cluster := awaitNode(t, dial(t, serverURL))
-	if len(cluster.Nodes) != 1 || len(cluster.Shards) != 4 || cluster.DatabaseTime.IsZero() || !bytes.Contains(cluster.Raw, []byte(`"shards"`)) {
+	if len(cluster.Nodes) != 1 || len(cluster.Shards) != 4 || cluster.DatabaseTime.IsZero() ||
+		!bytes.Contains(cluster.Raw, []byte(`"shards"`)) {
 		t.Fatalf("%+v", cluster)
 	}
 	if n := cluster.Nodes[0]; n.Incarnation != cluster.Self || n.StartedAt.IsZero() {

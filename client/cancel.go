@@ -13,7 +13,8 @@ func (c *Client) Cancel(ctx context.Context, application, businessID string, con
 	if failed != nil {
 		return nil, failed
 	}
-	return c.alarm(ctx, &request{method: http.MethodDelete, path: alarmPath(application, businessID), header: header, repeat: true})
+	return c.alarm(ctx,
+		&request{method: http.MethodDelete, path: alarmPath(application, businessID), header: header, repeat: true})
 }
 
 // Get reads an alarm with its failed attempts.

@@ -27,7 +27,10 @@ type consuming struct {
 }
 
 // consume starts a consumer whose rings the test receives. answer says how each ring is answered.
-func consume(t *testing.T, c *client.Client, app string, answer func(r *client.Ring) client.Answer, change ...func(*client.Consumer)) *consuming {
+func consume(
+	t *testing.T, c *client.Client, app string, answer func(r *client.Ring) client.Answer,
+	change ...func(*client.Consumer),
+) *consuming {
 	t.Helper()
 	k := &consuming{t: t, rings: make(chan client.Ring, 100)}
 	consumer := client.Consumer{
@@ -114,7 +117,8 @@ func TestConsumerReceivesRingsAsTheyWereSet(t *testing.T) {
 		r := <-k.rings
 		p, known := payloads[r.BusinessID]
 		switch {
-		case !known || r.Application != app || r.Generation != 1 || r.RingNo != 1 || r.AckTimeout != 0 || r.ClaimID == "" || r.RetryTimes != 0:
+		case !known || r.Application != app || r.Generation != 1 || r.RingNo != 1 || r.AckTimeout != 0 ||
+			r.ClaimID == "" || r.RetryTimes != 0:
 			t.Errorf("%+v", r)
 		case r.Payload.Kind() != p.Kind() || !bytes.Equal(r.Payload.Bytes(), p.Bytes()):
 			t.Errorf("payload %v %q, want %v %q", r.Payload.Kind(), r.Payload.Bytes(), p.Kind(), p.Bytes())
@@ -144,10 +148,12 @@ func TestConsumerAnswersAsTheHandlerSays(t *testing.T) {
 	ringSoon(t, app, client.Set{AckTimeout: time.Minute}, "acked", "buried", "released")
 	ringSoon(t, app, client.Set{AckTimeout: time.Second}, "silent")
 
-	if a := awaitAlarm(t, app, "acked", inState(client.Rung)); a.Answer != client.Acked || a.AnsweredBy != "worker-7" || a.RingNo != 1 {
+	if a := awaitAlarm(t, app, "acked", inState(client.Rung)); a.Answer != client.Acked || a.AnsweredBy != "worker-7" ||
+		a.RingNo != 1 {
 		t.Errorf("%+v", a)
 	}
-	if a := awaitAlarm(t, app, "buried", inState(client.Dead)); a.Answer != client.Buried || a.AnsweredBy != "test" || a.LastError != "buried: broken" {
+	if a := awaitAlarm(t, app, "buried", inState(client.Dead)); a.Answer != client.Buried || a.AnsweredBy != "test" ||
+		a.LastError != "buried: broken" {
 		t.Errorf("%+v", a)
 	}
 	released := func(a *client.Alarm) bool {
@@ -309,16 +315,19 @@ func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
 	}{
 		"application": {"-", nil, "invalid_application", 422},
 		"another program": {"shop", []fault{
-			busy("unavailable", "0"), respond(500, "x"), respond(409, `{"code":"rings_go_elsewhere"}`), respond(200, "<html>"),
+			busy("unavailable", "0"), respond(500, "x"), respond(409, `{"code":"rings_go_elsewhere"}`),
+			respond(200, "<html>"),
 		}, "", 200},
-		"proxy":       {"shop", []fault{respond(429, ""), respond(502, ""), respond(403, "<html>")}, "", 403},
-		"broken ring": {"shop", []fault{respond(200, "event: ring\ndata: {}\n\n", "Content-Type", "text/event-stream")}, "", 200},
+		"proxy": {"shop", []fault{respond(429, ""), respond(502, ""), respond(403, "<html>")}, "", 403},
+		"broken ring": {"shop", []fault{respond(200, "event: ring\ndata: {}\n\n", "Content-Type", "text/event-stream")},
+			"", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server := faulty(t, c2.faults)
 			silent := func(context.Context, *client.Ring) client.Answer { return client.Answer{} }
 			err := c.Consume(t.Context(), c2.app, client.Consumer{Handle: silent})
-			if failed := refused(t, err, c2.code); failed.Status != c2.status || server.tries() != max(1, len(c2.faults)) {
+			if failed := refused(t, err, c2.code); failed.Status != c2.status ||
+				server.tries() != max(1, len(c2.faults)) {
 				t.Errorf("%+v after %d tries", failed, server.tries())
 			}
 		})
@@ -330,7 +339,9 @@ func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
 
 // pipedStream is the client of a service that a test plays in a bubble: it writes the events of each stream, and sees
 // the answers.
-func pipedStream(t *testing.T, stream func(ctx context.Context, n int, w io.Writer), answer func(n int) int) *client.Client {
+func pipedStream(
+	t *testing.T, stream func(ctx context.Context, n int, w io.Writer), answer func(n int) int,
+) *client.Client {
 	t.Helper()
 	var streams, answers int
 	c, err := client.New("http://service", client.WithHTTPClient(&http.Client{Transport: roundTrips(func(r *http.Request) (*http.Response, error) {

@@ -148,5 +148,6 @@ func broken(err error) *Error {
 
 // unreadable returns the error for a response with an expected status that is not clockd's.
 func unreadable(status int, err error) *Error {
-	return &Error{Status: status, Detail: "the server's response cannot be read: " + err.Error(), Err: err, Unconfirmed: true}
+	return &Error{Status: status, Detail: "the server's response cannot be read: " + err.Error(), Err: err,
+		Unconfirmed: true}
 }

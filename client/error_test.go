@@ -12,7 +12,8 @@ import (
 func TestRetryAfterIsReadInBothForms(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "0": 0, "-1": 0, "1.5": 0, "soon": 0, "99999999999": 0, "Mon, 02 Jan 2006 15:04:05 GMT": 0,
+		"": 0, "7": 7 * time.Second, "0": 0, "-1": 0, "1.5": 0, "soon": 0, "99999999999": 0,
+		"Mon, 02 Jan 2006 15:04:05 GMT": 0,
 	} {
 		if got := retryAfter(value); got != want {
 			t.Errorf("%q: %s, want %s", value, got, want)
@@ -27,8 +28,10 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 // FuzzRefusal reads problems that a proxy or an attacker may have written.
 func FuzzRefusal(f *testing.F) {
 	f.Add(503, "3", []byte(`{"code":"unavailable","detail":"x"}`))
-	f.Add(409, "", []byte(`{"code":"already_rung","detail":"x","alarm":{"business_id":"x","state":"rung","payload":{"a":1},"ack_timeout":"1h30m"}}`))
-	f.Add(412, "Mon, 02 Jan 2006 15:04:05 GMT", []byte(`{"code":"condition_failed","alarm":{"business_id":"x","state":"rung","base64":"!"}}`))
+	f.Add(409, "",
+		[]byte(`{"code":"already_rung","detail":"x","alarm":{"business_id":"x","state":"rung","payload":{"a":1},"ack_timeout":"1h30m"}}`))
+	f.Add(412, "Mon, 02 Jan 2006 15:04:05 GMT",
+		[]byte(`{"code":"condition_failed","alarm":{"business_id":"x","state":"rung","base64":"!"}}`))
 	f.Add(500, "-", []byte(`<html>`))
 	f.Fuzz(func(t *testing.T, status int, after string, body []byte) {
 		e := refusal(status, http.Header{"Retry-After": {after}}, body)
@@ -68,7 +71,8 @@ func FuzzSet(f *testing.F) {
 	f.Add("\xff", []byte("\xff"), uint8(TextPayload))
 	f.Add("a\"b", []byte{0}, uint8(BinaryPayload))
 	f.Fuzz(func(t *testing.T, id string, payload []byte, kind uint8) {
-		change := Change{BusinessID: id, Set: &Set{When: After(time.Hour), Payload: Payload{kind: PayloadKind(kind % 4), data: payload}}}
+		change := Change{BusinessID: id,
+			Set: &Set{When: After(time.Hour), Payload: Payload{kind: PayloadKind(kind % 4), data: payload}}}
 		line, failed := change.encodeLine()
 		if failed != nil {
 			return
@@ -81,7 +85,8 @@ func FuzzSet(f *testing.F) {
 			t.Fatalf("%q encodes as %q", id, line)
 		}
 		got, err := f.payload()
-		if err != nil || got.kind != change.Set.Payload.kind || got.kind != JSONPayload && got.kind != NoPayload && got.String() != string(payload) {
+		if err != nil || got.kind != change.Set.Payload.kind ||
+			got.kind != JSONPayload && got.kind != NoPayload && got.String() != string(payload) {
 			t.Errorf("payload %q (%d) reads as %q (%d), %v", payload, kind%4, got.data, got.kind, err)
 		}
 	})

@@ -60,7 +60,8 @@ func faulty(t *testing.T, faults []fault, options ...client.Option) (*client.Cli
 	transport := &http.Transport{}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1,
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	f := &faultyServer{next: proxy, faults: slices.Clone(faults)}
 	server := httptest.NewUnstartedServer(f)
@@ -117,7 +118,8 @@ func respond(status int, body string, headers ...string) fault {
 
 // busy is the response of a service without room.
 func busy(code, retryAfter string) fault {
-	return respond(503, `{"title":"x","status":503,"code":"`+code+`","detail":"busy"}`, "Content-Type", "application/problem+json", "Retry-After", retryAfter)
+	return respond(503, `{"title":"x","status":503,"code":"`+code+`","detail":"busy"}`, "Content-Type",
+		"application/problem+json", "Retry-After", retryAfter)
 }
 
 func times(n int, f fault) []fault { return slices.Repeat([]fault{f}, n) }

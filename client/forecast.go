@@ -35,7 +35,8 @@ func (f *Forecast) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*f = Forecast{
-		Start: fields.Start, Step: time.Duration(fields.StepSeconds) * time.Second, Exact: fields.Exact, Due: fields.Due, Raw: append(json.RawMessage(nil), b...),
+		Start: fields.Start, Step: time.Duration(fields.StepSeconds) * time.Second, Exact: fields.Exact,
+		Due: fields.Due, Raw: append(json.RawMessage(nil), b...),
 	}
 	return nil
 }

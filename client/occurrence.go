@@ -40,8 +40,10 @@ func (o *Occurrence) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*o = Occurrence{
-		Number: f.Number, At: f.At, NextAt: f.NextAt, Rung: f.Rung, Missed: f.Missed, Skipped: f.Skipped, Failed: f.Failed,
-		Lateness: time.Duration(f.Lateness) * time.Millisecond, LatenessMax: time.Duration(f.LatenessMax) * time.Millisecond,
+		Number: f.Number, At: f.At, NextAt: f.NextAt, Rung: f.Rung, Missed: f.Missed, Skipped: f.Skipped,
+		Failed:      f.Failed,
+		Lateness:    time.Duration(f.Lateness) * time.Millisecond,
+		LatenessMax: time.Duration(f.LatenessMax) * time.Millisecond,
 		LatenessSum: time.Duration(f.LatenessSum) * time.Millisecond,
 	}
 	return nil

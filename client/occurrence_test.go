@@ -17,7 +17,8 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 	anchor := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for id, rule := range map[string]client.Repeat{
 		"cron": {
-			Cron: "30 2 * * *", TimeZone: "Europe/Berlin", Until: anchor.AddDate(300, 0, 0), Times: 500, Jitter: time.Minute, LatestAfter: time.Hour,
+			Cron: "30 2 * * *", TimeZone: "Europe/Berlin", Until: anchor.AddDate(300, 0, 0), Times: 500,
+			Jitter: time.Minute, LatestAfter: time.Hour,
 			Missed: client.MissedAll, MissedLimit: 7, Overlap: client.OverlapQueueOne, DST: "ring_once",
 		},
 		"every": {Every: 90 * time.Minute, Anchor: anchor, Missed: client.MissedOnce, Overlap: client.OverlapSkip},
@@ -27,13 +28,15 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Repeat == nil || *a.Repeat != rule || a.Generation != 1 || a.Occurrence == nil || a.Occurrence.Number != 1 || len(a.NextOccurrences) != 3 ||
+			if a.Repeat == nil || *a.Repeat != rule || a.Generation != 1 || a.Occurrence == nil ||
+				a.Occurrence.Number != 1 || len(a.NextOccurrences) != 3 ||
 				!a.NextOccurrences[0].Equal(a.Occurrence.At) || !a.NextOccurrences[1].Equal(a.Occurrence.NextAt) {
 				t.Errorf("%s: rule %+v, occurrence %+v, %s", id, a.Repeat, a.Occurrence, a.Raw)
 			}
 		}
 		next, err := c.Occurrences(t.Context(), "repeats", id, 4)
-		if err != nil || len(next.List) != 4 || next.List[3].Number != 4 || next.TimeZoneData == "" || next.List[0].RingAt.Before(next.List[0].At) {
+		if err != nil || len(next.List) != 4 || next.List[3].Number != 4 || next.TimeZoneData == "" ||
+			next.List[0].RingAt.Before(next.List[0].At) {
 			t.Errorf("%s: %+v, %v", id, next, err)
 		}
 	}
@@ -41,7 +44,8 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := c.Occurrences(t.Context(), "repeats", "once", 0)
-	if failed, is := errors.AsType[*client.Error](err); !is || failed.Code != client.CodeRingsOnce || failed.Alarm == nil {
+	if failed, is := errors.AsType[*client.Error](err); !is || failed.Code != client.CodeRingsOnce ||
+		failed.Alarm == nil {
 		t.Errorf("occurrences of an alarm that rings once: %v", err)
 	}
 	_, err = c.Set(t.Context(), "repeats", "never", client.Set{Repeat: &client.Repeat{Cron: "0 0 31 2 *"}})
@@ -54,15 +58,18 @@ func TestLocalTimeShowsItsInstant(t *testing.T) {
 	t.Parallel()
 	c := dial(t, serverURL)
 	for range 2 {
-		a, err := c.Set(t.Context(), "repeats", "local", client.Set{When: client.AtLocal("2027-10-31T02:30", "Europe/Berlin")})
+		a, err := c.Set(t.Context(), "repeats", "local",
+			client.Set{When: client.AtLocal("2027-10-31T02:30", "Europe/Berlin")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.LocalRingAt != "2027-10-31T02:30:00" || a.TimeZone != "Europe/Berlin" || !a.RingAt.Equal(time.Date(2027, 10, 31, 0, 30, 0, 0, time.UTC)) || a.Generation != 1 {
+		if a.LocalRingAt != "2027-10-31T02:30:00" || a.TimeZone != "Europe/Berlin" ||
+			!a.RingAt.Equal(time.Date(2027, 10, 31, 0, 30, 0, 0, time.UTC)) || a.Generation != 1 {
 			t.Errorf("the alarm is %s", a.Raw)
 		}
 	}
-	_, err := c.Set(t.Context(), "repeats", "local", client.Set{When: client.AtLocal("2027-10-31T02:30", "Mars/Olympus")})
+	_, err := c.Set(t.Context(), "repeats", "local",
+		client.Set{When: client.AtLocal("2027-10-31T02:30", "Mars/Olympus")})
 	if failed, is := errors.AsType[*client.Error](err); !is || failed.Field != "time_zone" {
 		t.Errorf("an unknown time zone: %v", err)
 	}
@@ -94,7 +101,8 @@ func TestBatchesAndStreamsTakeLocalTimesAndRules(t *testing.T) {
 		}
 	}
 	a, err := c.Get(ctx, app, "local")
-	if err != nil || a.LocalRingAt != "2027-03-28T02:30:00" || !a.RingAt.Equal(time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC)) {
+	if err != nil || a.LocalRingAt != "2027-03-28T02:30:00" ||
+		!a.RingAt.Equal(time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC)) {
 		t.Errorf("the alarm is %+v, %v", a, err)
 	}
 }
@@ -122,7 +130,8 @@ func TestRingsOfARepeatingAlarmCarryTheirOccurrence(t *testing.T) {
 			t.Errorf("ring %d: %+v of occurrence %+v", i, r, r.Occurrence)
 		}
 	}
-	if apart := rings[1].Occurrence.At.Sub(rings[0].Occurrence.At); apart != time.Second || rings[0].MessageID == rings[1].MessageID {
+	if apart := rings[1].Occurrence.At.Sub(rings[0].Occurrence.At); apart != time.Second ||
+		rings[0].MessageID == rings[1].MessageID {
 		t.Errorf("two rings %s apart, %s and %s", apart, rings[0].MessageID, rings[1].MessageID)
 	}
 }

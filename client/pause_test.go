@@ -33,7 +33,8 @@ func TestPausedAlarmWaitsUntilItIsResumed(t *testing.T) {
 		"pause":  func() error { _, err := c.Pause(ctx, app, "order"); return err },
 		"resume": func() error { _, err := c.Resume(ctx, app, "order"); return err },
 	} {
-		if failed := refused(t, call(), client.CodeAlreadyCancelled); failed.Alarm == nil || failed.Alarm.State != client.Cancelled {
+		if failed := refused(t, call(), client.CodeAlreadyCancelled); failed.Alarm == nil ||
+			failed.Alarm.State != client.Cancelled {
 			t.Errorf("%s of a cancelled alarm: %+v", name, failed)
 		}
 	}

@@ -64,7 +64,8 @@ func (p Payload) Decode(v any) error {
 func (p Payload) check() *Error {
 	switch {
 	case p.err != nil:
-		return &Error{Code: CodeInvalidValue, Field: "payload", Detail: "the payload cannot be encoded: " + p.err.Error(), Err: p.err}
+		return &Error{Code: CodeInvalidValue, Field: "payload",
+			Detail: "the payload cannot be encoded: " + p.err.Error(), Err: p.err}
 	case p.kind == JSONPayload && (!json.Valid(p.data) || !utf8.Valid(p.data)):
 		return invalid("payload", "the payload is not JSON in UTF-8; a text goes with Text")
 	case p.kind == TextPayload && !utf8.Valid(p.data):

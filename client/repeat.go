@@ -59,7 +59,8 @@ type repeatFields struct {
 // MarshalJSON writes the rule as a set needs it.
 func (r Repeat) MarshalJSON() ([]byte, error) {
 	return json.Marshal(repeatFields{
-		Cron: r.Cron, TimeZone: r.TimeZone, Every: given(r.Every), Anchor: givenTime(r.Anchor), Until: givenTime(r.Until), Times: r.Times,
+		Cron: r.Cron, TimeZone: r.TimeZone, Every: given(r.Every), Anchor: givenTime(r.Anchor),
+		Until: givenTime(r.Until), Times: r.Times,
 		Jitter: given(r.Jitter), LatestAfter: given(r.LatestAfter), Missed: r.Missed, MissedLimit: r.MissedLimit,
 		Overlap: r.Overlap, DST: r.DST,
 	})
@@ -74,8 +75,10 @@ func (r *Repeat) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*r = Repeat{
-		Cron: f.Cron, TimeZone: f.TimeZone, Every: time.Duration(every), Anchor: time.Time(anchor), Until: time.Time(until), Times: f.Times,
-		Jitter: time.Duration(jitter), LatestAfter: time.Duration(latestAfter), Missed: f.Missed, MissedLimit: f.MissedLimit, Overlap: f.Overlap,
+		Cron: f.Cron, TimeZone: f.TimeZone, Every: time.Duration(every), Anchor: time.Time(anchor),
+		Until: time.Time(until), Times: f.Times,
+		Jitter: time.Duration(jitter), LatestAfter: time.Duration(latestAfter), Missed: f.Missed,
+		MissedLimit: f.MissedLimit, Overlap: f.Overlap,
 		DST: f.DST,
 	}
 	return nil

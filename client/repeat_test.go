@@ -23,8 +23,10 @@ func TestCallsAreRepeatedAfterFaultsThatPass(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]fault{
 		"connection closed": cut, "response lost": lose, "response cut": half,
-		"unavailable": busy("unavailable", "0"), "unconfirmed": busy("unconfirmed", "0"), "overloaded": busy("overloaded", "0"),
-		"bad gateway": respond(502, "<html>"), "gateway timeout": respond(504, ""), "too many": respond(429, ""), "timeout": respond(408, "{}"),
+		"unavailable": busy("unavailable", "0"), "unconfirmed": busy("unconfirmed", "0"),
+		"overloaded":  busy("overloaded", "0"),
+		"bad gateway": respond(502, "<html>"), "gateway timeout": respond(504, ""), "too many": respond(429, ""),
+		"timeout":     respond(408, "{}"),
 		"proxy's 503": respond(503, "<html>down</html>"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,23 +50,26 @@ func TestFaultsThatStayAreNotRepeated(t *testing.T) {
 		code   string
 		doubt  bool
 	}{
-		"internal":          {respond(500, `{"code":"internal","detail":"x"}`), 500, "internal", true},
-		"refused":           {respond(409, `{"code":"ring_in_doubt","detail":"x","alarm":{"business_id":"x","state":"ringing"}}`), 409, client.CodeRingInDoubt, false},
-		"not found, proxy":  {respond(404, "<html>"), 404, "", false},
-		"redirect":          {respond(307, "", "Location", "/elsewhere"), 307, "", false},
-		"no JSON":           {respond(200, "<html>welcome</html>"), 200, "", true},
-		"other JSON":        {respond(200, `{"a":1}`), 200, "", true},
-		"half an alarm":     {respond(200, `{"business_id":"x","state":"rung","ring_at":"no time"}`), 200, "", true},
-		"too much":          {respond(200, manyBytes), 200, "", true},
-		"long wait":         {busy("overloaded", "3600"), 503, client.CodeOverloaded, false},
-		"garbage in alarm":  {respond(412, `{"code":"condition_failed","alarm":17}`), 412, client.CodeConditionFailed, false},
-		"garbage in header": {respond(422, `{"code":"required","field":"delay"}`, "Retry-After", "soon"), 422, "required", false},
+		"internal":         {respond(500, `{"code":"internal","detail":"x"}`), 500, "internal", true},
+		"refused":          {respond(409, `{"code":"ring_in_doubt","detail":"x","alarm":{"business_id":"x","state":"ringing"}}`), 409, client.CodeRingInDoubt, false},
+		"not found, proxy": {respond(404, "<html>"), 404, "", false},
+		"redirect":         {respond(307, "", "Location", "/elsewhere"), 307, "", false},
+		"no JSON":          {respond(200, "<html>welcome</html>"), 200, "", true},
+		"other JSON":       {respond(200, `{"a":1}`), 200, "", true},
+		"half an alarm":    {respond(200, `{"business_id":"x","state":"rung","ring_at":"no time"}`), 200, "", true},
+		"too much":         {respond(200, manyBytes), 200, "", true},
+		"long wait":        {busy("overloaded", "3600"), 503, client.CodeOverloaded, false},
+		"garbage in alarm": {respond(412, `{"code":"condition_failed","alarm":17}`), 412, client.CodeConditionFailed,
+			false},
+		"garbage in header": {respond(422, `{"code":"required","field":"delay"}`, "Retry-After", "soon"), 422,
+			"required", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server := faulty(t, times(5, c2.fault))
 			_, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
 			failed := refused(t, err, c2.code)
-			if failed.Status != c2.status || failed.Unconfirmed != c2.doubt || server.tries() != 1 || err.Error() == "" {
+			if failed.Status != c2.status || failed.Unconfirmed != c2.doubt || server.tries() != 1 ||
+				err.Error() == "" {
 				t.Errorf("%+v after %d tries", failed, server.tries())
 			}
 		})
@@ -99,7 +104,8 @@ func TestSetWithDelayIsRepeatedOnlyIfAbsent(t *testing.T) {
 					t.Errorf("set: %v after %d tries", err, server.tries())
 				}
 				c, server = faulty(t, times(1, f))
-				_, err = c.Batch(t.Context(), app, []client.Change{{BusinessID: "y", Set: &absolute}, {BusinessID: "z", Set: &c2.set}})
+				_, err = c.Batch(t.Context(), app,
+					[]client.Change{{BusinessID: "y", Set: &absolute}, {BusinessID: "z", Set: &c2.set}})
 				if (err == nil) != (c2.tries == 2) || server.tries() != c2.tries {
 					t.Errorf("batch: %v after %d tries", err, server.tries())
 				}
@@ -128,7 +134,8 @@ func TestUnreachableServerChangesNothing(t *testing.T) {
 	c := dial(t, "http://user:secret@127.0.0.1:1", client.WithTries(2)) // nobody listens
 	_, err := c.Set(t.Context(), "shop", "x", absolute)
 	failed := refused(t, err, "")
-	if failed.Status != 0 || failed.Unconfirmed || !errors.As(err, new(*net.OpError)) || strings.Contains(err.Error(), "secret") {
+	if failed.Status != 0 || failed.Unconfirmed || !errors.As(err, new(*net.OpError)) ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("%+v: %v", failed, err)
 	}
 }
@@ -149,7 +156,8 @@ func TestSlowTryIsRepeated(t *testing.T) {
 		r.Header.Del("Prefer") // else the service would keep the limit
 		return network.RoundTrip(r)
 	})
-	c := dial(t, serverURL, client.WithTryTimeout(100*time.Millisecond), client.WithHTTPClient(&http.Client{Transport: transport}))
+	c := dial(t, serverURL, client.WithTryTimeout(100*time.Millisecond),
+		client.WithHTTPClient(&http.Client{Transport: transport}))
 	a, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
 	if err != nil || a.Generation != 1 || tries != 2 {
 		t.Errorf("%+v, %v after %d tries", a, err, tries)
@@ -207,7 +215,8 @@ func waits(t *testing.T, retryAfter string) (waits []time.Duration, err error) {
 			last = time.Now()
 			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {retryAfter}}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 		})
-		c, newErr := client.New("http://clockd", client.WithHTTPClient(&http.Client{Transport: transport}), client.WithTries(8))
+		c, newErr := client.New("http://clockd", client.WithHTTPClient(&http.Client{Transport: transport}),
+			client.WithTries(8))
 		if newErr != nil {
 			t.Fatal(newErr)
 		}
@@ -252,7 +261,8 @@ func TestNewRefusesWrongSettings(t *testing.T) {
 		}
 	}
 	for name, option := range map[string]client.Option{
-		"no tries": client.WithTries(0), "broken token": client.WithToken("a\nb"), "no time": client.WithTryTimeout(0), "timeout": client.WithHTTPClient(&http.Client{Timeout: time.Second}),
+		"no tries": client.WithTries(0), "broken token": client.WithToken("a\nb"), "no time": client.WithTryTimeout(0),
+		"timeout": client.WithHTTPClient(&http.Client{Timeout: time.Second}),
 	} {
 		if _, err := client.New("http://h", option); err == nil {
 			t.Errorf("%s is accepted", name)
@@ -316,9 +326,11 @@ func TestReserveIsNotRepeatedAfterALostResponse(t *testing.T) {
 		fault fault
 		tries int
 	}{
-		"connection closed": {cut, 1}, "response cut": {half, 1}, "bad gateway": {respond(502, ""), 1}, "gateway timeout": {respond(504, ""), 1},
-		"proxy's 503": {respond(503, ""), 1}, "no response": {stall, 1},
-		"unavailable": {busy("unavailable", "0"), 2}, "overloaded": {busy("overloaded", "0"), 2}, "too many": {respond(429, ""), 2},
+		"connection closed": {cut, 1}, "response cut": {half, 1}, "bad gateway": {respond(502, ""), 1},
+		"gateway timeout": {respond(504, ""), 1},
+		"proxy's 503":     {respond(503, ""), 1}, "no response": {stall, 1},
+		"unavailable": {busy("unavailable", "0"), 2}, "overloaded": {busy("overloaded", "0"), 2},
+		"too many": {respond(429, ""), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +359,8 @@ func TestReserveIsRepeatedWithoutAConnection(t *testing.T) {
 		dials.Add(1)
 		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
 	}}
-	c, err := client.New("http://clockd.invalid", client.WithHTTPClient(&http.Client{Transport: transport}), client.WithTries(2))
+	c, err := client.New("http://clockd.invalid", client.WithHTTPClient(&http.Client{Transport: transport}),
+		client.WithTries(2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func (c *Client) Reserve(ctx context.Context, application string, count int, wai
 		Rings []Ring `json:"rings"`
 	}
 	err = c.call(ctx, &request{
-		method: http.MethodPost, path: applicationPath(application) + "/rings/reserve", body: b, resend: true, wait: wait,
+		method: http.MethodPost, path: applicationPath(application) + "/rings/reserve", body: b, resend: true,
+		wait: wait,
 	}, &reserved)
 	return reserved.Rings, err
 }

@@ -64,8 +64,10 @@ func (r *Ring) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*r = Ring{
-		MessageID: f.MessageID, Application: f.Application, BusinessID: f.BusinessID, Generation: f.Generation, RingNo: f.RingNo,
-		RetryTimes: f.RetryTimes, RingAt: f.RingAt, RungAt: f.RungAt, ClaimID: f.ClaimID, AckTimeout: time.Duration(f.AckTimeout),
+		MessageID: f.MessageID, Application: f.Application, BusinessID: f.BusinessID, Generation: f.Generation,
+		RingNo:     f.RingNo,
+		RetryTimes: f.RetryTimes, RingAt: f.RingAt, RungAt: f.RungAt, ClaimID: f.ClaimID,
+		AckTimeout:  time.Duration(f.AckTimeout),
 		ContentType: f.ContentType, Traceparent: f.Traceparent, Payload: payload, Occurrence: f.Occurrence,
 		Raw: append(json.RawMessage(nil), b...),
 	}

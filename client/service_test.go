@@ -109,12 +109,14 @@ func (s *service) wire(listen string, log *slog.Logger, reg *prometheus.Registry
 	leases := lease.DefaultConfig()
 	leases.Name, leases.Incarnation, leases.Streams = "test", fmt.Sprintf("test-%d", time.Now().UnixNano()), true
 	keeper, err := lease.New(leases, lease.Deps{
-		Leaser: s.store, Time: tb, Streams: streams, Address: func() string { return s.addr }, Log: log, Registerer: reg,
+		Leaser: s.store, Time: tb, Streams: streams, Address: func() string { return s.addr }, Log: log,
+		Registerer: reg,
 	})
 	if err != nil {
 		return err
 	}
-	preloader, err := preload.New(preloading, preload.Deps{Loader: reads, Heap: heap, Time: tb, Ownership: keeper, Log: log, Registerer: reg})
+	preloader, err := preload.New(preloading,
+		preload.Deps{Loader: reads, Heap: heap, Time: tb, Ownership: keeper, Log: log, Registerer: reg})
 	if err != nil {
 		return err
 	}
@@ -138,8 +140,9 @@ func (s *service) wire(listen string, log *slog.Logger, reg *prometheus.Registry
 	web := clockhttp.DefaultConfig()
 	web.Listen = listen
 	server, err := clockhttp.New(web, clockhttp.Deps{
-		Alarms: alarms, Streams: streams, Journal: journal, Nodes: s.nodes(leases.Incarnation, tb), Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
-		Log: log, Registerer: reg, Gatherer: reg,
+		Alarms: alarms, Streams: streams, Journal: journal, Nodes: s.nodes(leases.Incarnation, tb),
+		Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: true} },
+		Log:       log, Registerer: reg, Gatherer: reg,
 	})
 	if err != nil {
 		return err
@@ -167,10 +170,14 @@ func (s *service) nodes(self string, tb *clock.Timebase) clockhttp.Nodes {
 		seen, err := s.store.Cluster(ctx)
 		v := clockhttp.NodesView{Self: self, DatabaseTime: now}
 		for _, l := range seen.Leases {
-			v.Shards = append(v.Shards, clockhttp.ShardView{Shard: l.Shard, Node: l.Owner, Incarnation: l.Incarnation, Epoch: l.Epoch, ExpiresAt: l.Expires})
+			v.Shards = append(v.Shards,
+				clockhttp.ShardView{Shard: l.Shard, Node: l.Owner, Incarnation: l.Incarnation, Epoch: l.Epoch,
+					ExpiresAt: l.Expires})
 		}
 		for _, n := range seen.Nodes {
-			v.Nodes = append(v.Nodes, clockhttp.NodeView{Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, StartedAt: n.Started, ExpiresAt: n.Expires, Alive: n.Alive(now)})
+			v.Nodes = append(v.Nodes,
+				clockhttp.NodeView{Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, StartedAt: n.Started,
+					ExpiresAt: n.Expires, Alive: n.Alive(now)})
 		}
 		return v, err
 	}

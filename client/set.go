@@ -68,7 +68,8 @@ func (c *Client) Set(ctx context.Context, application, businessID string, s Set)
 		header.Set("Traceparent", s.Traceparent)
 	}
 	return c.alarm(ctx, &request{
-		method: http.MethodPut, path: alarmPath(application, businessID), header: header, body: body, repeat: s.repeatable(),
+		method: http.MethodPut, path: alarmPath(application, businessID), header: header, body: body,
+		repeat: s.repeatable(),
 	})
 }
 
@@ -81,13 +82,16 @@ func (s *Set) encode(businessID string) ([]byte, *Error) {
 		return nil, failed
 	}
 	f := setFields{
-		BusinessID: businessID, RingAt: s.When.at, TimeZone: s.When.timeZone, Delay: s.When.after, Repeat: s.Repeat, ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
-		LatestRingAt: givenTime(s.LatestRingAt), AckTimeout: givenAckTimeout(s.AckTimeout), MaxRings: s.MaxRings, Priority: s.Priority, Delivery: s.Delivery,
+		BusinessID: businessID, RingAt: s.When.at, TimeZone: s.When.timeZone, Delay: s.When.after, Repeat: s.Repeat,
+		ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
+		LatestRingAt: givenTime(s.LatestRingAt), AckTimeout: givenAckTimeout(s.AckTimeout), MaxRings: s.MaxRings,
+		Priority: s.Priority, Delivery: s.Delivery,
 		Target: s.Target,
 	}
 	b, err := json.Marshal(f)
 	if err != nil { // a number of Retry is not a number
-		return nil, &Error{Code: CodeInvalidValue, Field: "retry", Detail: "the set cannot be encoded: " + err.Error(), Err: err}
+		return nil, &Error{Code: CodeInvalidValue, Field: "retry", Detail: "the set cannot be encoded: " + err.Error(),
+			Err: err}
 	}
 	return spliced(b, s.Payload), nil
 }

@@ -103,7 +103,8 @@ func (s *subscription) open(ctx context.Context) (io.ReadCloser, *Error) {
 	if s.lastID != "" {
 		header.Set("Last-Event-ID", s.lastID)
 	}
-	req, err := s.client.newRequest(ctx, &request{method: http.MethodGet, path: applicationPath(s.application) + "/rings", header: header})
+	req, err := s.client.newRequest(ctx,
+		&request{method: http.MethodGet, path: applicationPath(s.application) + "/rings", header: header})
 	if err != nil {
 		return nil, &Error{Err: err}
 	}
@@ -119,7 +120,8 @@ func (s *subscription) open(ctx context.Context) (io.ReadCloser, *Error) {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // empty if it cannot be parsed
 	if res.StatusCode == http.StatusOK && kind == eventStreamType {
 		if res.Header.Get("X-Clockd-Resumed") == "false" {
-			s.failed(fmt.Errorf("stream of %s: %w", s.application, &Error{Status: res.StatusCode, Err: ErrNotResumed, again: true}))
+			s.failed(fmt.Errorf("stream of %s: %w", s.application,
+				&Error{Status: res.StatusCode, Err: ErrNotResumed, again: true}))
 		}
 		return res.Body, nil
 	}

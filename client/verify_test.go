@@ -45,7 +45,8 @@ func ringByWebhook(url string, r clock.Ring, body settings.WebhookBody, secrets 
 	cfg := webhook.DefaultConfig()
 	cfg.Allow = []string{"127.0.0.0/8"}
 	target, err := webhook.New(cfg, webhook.Deps{
-		Endpoints: func(string) (*settings.Webhook, bool) { return endpoint, true }, Registerer: prometheus.NewRegistry(),
+		Endpoints:  func(string) (*settings.Webhook, bool) { return endpoint, true },
+		Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		return err
@@ -85,7 +86,8 @@ func hooksOf(t *testing.T, secrets ...settings.WebhookSecret) []hook {
 
 func webhookRing(kind clock.PayloadKind) clock.Ring {
 	r := clock.Ring{
-		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"}, Generation: 3, RingNo: 2, RingAt: 1_700_000_000_999,
+		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"}, Generation: 3, RingNo: 2,
+		RingAt: 1_700_000_000_999,
 		RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "c1",
 		Payload: []byte("{\"a\": 1.0,\n \"b\":\"<\"}"), PayloadKind: kind, ContentType: "x/y",
 	}
@@ -115,7 +117,8 @@ func TestVerifierTakesTheWebhooksOfTheService(t *testing.T) {
 		"receiver is ahead":  {[]settings.WebhookSecret{oldSecret}, []string{newSecret, oldSecret}, nil},
 		"receiver is behind": {[]settings.WebhookSecret{newSecret, oldSecret}, []string{oldSecret}, nil},
 		"rotation is over":   {[]settings.WebhookSecret{newSecret}, []string{oldSecret}, client.ErrWebhookSignature},
-		"another sender":     {[]settings.WebhookSecret{otherSecret}, []string{oldSecret, newSecret}, client.ErrWebhookSignature},
+		"another sender": {[]settings.WebhookSecret{otherSecret}, []string{oldSecret, newSecret},
+			client.ErrWebhookSignature},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, h := range hooksOf(t, c.signed...) {
@@ -136,9 +139,11 @@ func TestEnvelopeIsReadAsARing(t *testing.T) {
 		}
 		want := []client.PayloadKind{client.JSONPayload, client.TextPayload, client.BinaryPayload, client.NoPayload}[i]
 		switch {
-		case r.MessageID != "4711.3.2" || r.Application != "shop" || r.BusinessID != "order/1 % ü" || r.Generation != 3 || r.RingNo != 2:
+		case r.MessageID != "4711.3.2" || r.Application != "shop" || r.BusinessID != "order/1 % ü" ||
+			r.Generation != 3 || r.RingNo != 2:
 			t.Errorf("%+v", r)
-		case r.Payload.Kind() != want || want != client.NoPayload && string(r.Payload.Bytes()) != "{\"a\": 1.0,\n \"b\":\"<\"}":
+		case r.Payload.Kind() != want ||
+			want != client.NoPayload && string(r.Payload.Bytes()) != "{\"a\": 1.0,\n \"b\":\"<\"}":
 			t.Errorf("payload %v %q", r.Payload.Kind(), r.Payload.Bytes())
 		}
 	}
@@ -157,12 +162,13 @@ func TestVerifierRefusesChangedRequests(t *testing.T) {
 		hook hook
 		want error
 	}{
-		"unchanged":             {good, nil},
-		"a later kind too":      {header("webhook-signature", "v1a,AAAA v2,"+signature[3:]+" "+signature), nil},
-		"body":                  {hook{good.header, append(slices.Clone(good.body), ' ')}, client.ErrWebhookSignature},
-		"no body":               {hook{good.header, nil}, client.ErrWebhookSignature},
-		"id":                    {header("webhook-id", "4711.3.3"), client.ErrWebhookSignature},
-		"time":                  {header("webhook-timestamp", fmt.Sprint(time.Now().Add(-10*time.Second).Unix())), client.ErrWebhookSignature},
+		"unchanged":        {good, nil},
+		"a later kind too": {header("webhook-signature", "v1a,AAAA v2,"+signature[3:]+" "+signature), nil},
+		"body":             {hook{good.header, append(slices.Clone(good.body), ' ')}, client.ErrWebhookSignature},
+		"no body":          {hook{good.header, nil}, client.ErrWebhookSignature},
+		"id":               {header("webhook-id", "4711.3.3"), client.ErrWebhookSignature},
+		"time": {header("webhook-timestamp", fmt.Sprint(time.Now().Add(-10*time.Second).Unix())),
+			client.ErrWebhookSignature},
 		"only later kinds":      {header("webhook-signature", "v2,"+signature[3:48]), client.ErrWebhookSignature},
 		"empty signature":       {header("webhook-signature", "v1,"), client.ErrWebhookSignature},
 		"half a signature":      {header("webhook-signature", signature[:30]), client.ErrWebhookSignature},
@@ -195,9 +201,12 @@ func TestVerifierTakesThePublishedExampleAtItsTime(t *testing.T) {
 			age          time.Duration
 			want, strict error
 		}{
-			{-301 * time.Second, client.ErrWebhookTime, client.ErrWebhookTime}, {-300 * time.Second, nil, client.ErrWebhookTime},
-			{-10 * time.Second, nil, nil}, {0, nil, nil}, {10 * time.Second, nil, nil}, {11 * time.Second, nil, client.ErrWebhookTime},
-			{300 * time.Second, nil, client.ErrWebhookTime}, {301 * time.Second, client.ErrWebhookTime, client.ErrWebhookTime},
+			{-301 * time.Second, client.ErrWebhookTime, client.ErrWebhookTime},
+			{-300 * time.Second, nil, client.ErrWebhookTime},
+			{-10 * time.Second, nil, nil}, {0, nil, nil}, {10 * time.Second, nil, nil},
+			{11 * time.Second, nil, client.ErrWebhookTime},
+			{300 * time.Second, nil, client.ErrWebhookTime},
+			{301 * time.Second, client.ErrWebhookTime, client.ErrWebhookTime},
 		} {
 			time.Sleep(time.Until(time.Unix(1614265330, 0).Add(c.age)))
 			if err := v.Verify(published, body); !errors.Is(err, c.want) {

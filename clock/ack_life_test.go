@@ -150,7 +150,8 @@ func (l *life) answer(t *rapid.T) bool {
 	}
 	d := l.apply(t, Op{Answer: a})
 	if got := letterOf(t, d); got != want {
-		t.Fatalf("%s of %s, the alarm %s at %d.%d: %s (%v), want %s", a.Kind, a.Ring, row.State, row.Generation, row.RingNo, got, d.Err, want)
+		t.Fatalf("%s of %s, the alarm %s at %d.%d: %s (%v), want %s", a.Kind, a.Ring, row.State, row.Generation,
+			row.RingNo, got, d.Err, want)
 	}
 	if want != "M" {
 		return false
@@ -173,7 +174,8 @@ func (l *life) drawAnswer(t *rapid.T) *Answer {
 		a.Ring.AlarmID++
 	}
 	if rapid.Bool().Draw(t, "with delay") {
-		a.Delay = Delay{Given: true, Span: time.Duration(rapid.IntRange(1000, 3000).Draw(t, "delay")) * time.Millisecond}
+		a.Delay = Delay{Given: true,
+			Span: time.Duration(rapid.IntRange(1000, 3000).Draw(t, "delay")) * time.Millisecond}
 	}
 	return a
 }
@@ -220,7 +222,8 @@ func (l *life) kick(t *rapid.T) {
 	if got := letterOf(t, d) == "M"; got != dead {
 		t.Fatalf("a kick is %s; the alarm was dead or expired: %v", d.Verdict, dead)
 	}
-	if dead && (l.row.State != Scheduled || l.row.NextTryTime != l.now || l.row.RingNo != ringNo || l.row.RetryTimes != 0) {
+	if dead &&
+		(l.row.State != Scheduled || l.row.NextTryTime != l.now || l.row.RingNo != ringNo || l.row.RetryTimes != 0) {
 		t.Fatalf("kicked to %+v", l.row)
 	}
 	if dead && l.row.InDoubt && l.row.AckTimeout > 0 {

@@ -44,7 +44,8 @@ type actState struct {
 func ActOn(op Op, before, after *Alarm, now Instant) Act {
 	return Act{
 		At: now, Actor: *op.Actor, Action: op.Name(), Application: after.Application, Subject: after.BusinessID,
-		Before: ActJSON(actState{before.State.String(), before.Generation}), After: ActJSON(actState{after.State.String(), after.Generation}),
+		Before: ActJSON(actState{before.State.String(), before.Generation}),
+		After:  ActJSON(actState{after.State.String(), after.Generation}),
 	}
 }
 

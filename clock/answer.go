@@ -42,7 +42,8 @@ func (k AnswerKind) Fields() []string {
 // CheckReason refuses a reason that would be cut.
 func CheckReason(reason string) error {
 	if len(reason) > MaxReason {
-		return invalid(CodeOutOfRange, "reason", fmt.Sprintf("reason must be at most %d bytes, not %d", MaxReason, len(reason)))
+		return invalid(CodeOutOfRange, "reason",
+			fmt.Sprintf("reason must be at most %d bytes, not %d", MaxReason, len(reason)))
 	}
 	return nil
 }
@@ -72,7 +73,8 @@ func (a *Answer) validateKind() error {
 		return nil
 	case Touch:
 		if a.Delay.Given && (a.Delay.Span < MinTouchDelay || a.Delay.Span > MaxTouchDelay) {
-			return invalid(CodeOutOfRange, "delay", "delay must be from 1s to 24h; leave it out for the alarm's ack_timeout")
+			return invalid(CodeOutOfRange, "delay",
+				"delay must be from 1s to 24h; leave it out for the alarm's ack_timeout")
 		}
 		return nil
 	case NoAnswer:

@@ -95,7 +95,8 @@ func (localTime) Time(context.Context) (int64, error) { return time.Now().UnixMi
 
 func localTimebase(tb testing.TB) *Timebase {
 	tb.Helper()
-	t, err := NewTimebase(TimebaseConfig{Interval: time.Minute, Idle: time.Minute, MaxAge: 3 * time.Hour}, TimebaseDeps{Source: localTime{}})
+	t, err := NewTimebase(TimebaseConfig{Interval: time.Minute, Idle: time.Minute, MaxAge: 3 * time.Hour},
+		TimebaseDeps{Source: localTime{}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -108,7 +109,8 @@ func localTimebase(tb testing.TB) *Timebase {
 // BenchmarkWriter measures the Writer alone. A caller submits batches of 100 new keys to a store that does nothing.
 func BenchmarkWriter(b *testing.B) {
 	const batch = 100
-	s, err := NewService(DefaultServiceConfig(), ServiceDeps{Store: freeStore{}, Time: localTimebase(b), Listener: listenerFunc(func([]Decision) {})})
+	s, err := NewService(DefaultServiceConfig(),
+		ServiceDeps{Store: freeStore{}, Time: localTimebase(b), Listener: listenerFunc(func([]Decision) {})})
 	if err != nil {
 		b.Fatal(err)
 	}

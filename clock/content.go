@@ -89,6 +89,7 @@ func (c *Content) Same(other *Content) bool {
 	}
 	return sameTime && c.LatestRingAt == other.LatestRingAt && c.PayloadKind == other.PayloadKind &&
 		c.ContentType == other.ContentType && c.Retry == other.Retry && c.AckTimeout == other.AckTimeout &&
-		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery && c.Target == other.Target &&
+		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery &&
+		c.Target == other.Target &&
 		bytes.Equal(c.Payload, other.Payload)
 }

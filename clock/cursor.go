@@ -74,5 +74,6 @@ func cursorSum(application string, body []byte) uint32 {
 }
 
 func invalidCursor() error {
-	return invalid(CodeInvalidCursor, "cursor", "the cursor is not from such a list of this application; begin again without a cursor")
+	return invalid(CodeInvalidCursor, "cursor",
+		"the cursor is not from such a list of this application; begin again without a cursor")
 }

@@ -38,7 +38,8 @@ func (o Op) Decide(row *Alarm, now Instant) Decision {
 func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	if row == nil {
 		if set.If.Kind == AtGeneration {
-			return refuse(nil, ErrPrecondition, CodeConditionFailed, "there is no alarm, so it does not have the generation asked for")
+			return refuse(nil, ErrPrecondition, CodeConditionFailed,
+				"there is no alarm, so it does not have the generation asked for")
 		}
 		if set.neverRings(now) {
 			return refuseEnded(nil)
@@ -79,8 +80,9 @@ func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 			return Decision{Verdict: Keep, Alarm: *row}, true
 		}
 		if (set.RingAt < row.RingAt) != (set.If.Kind == Earlier) {
-			return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm is set to %s, and %s is not %s",
-				row.RingAt, set.RingAt, set.If.Kind)), true
+			return refuse(row, ErrPrecondition, CodeConditionFailed,
+				fmt.Sprintf("the alarm is set to %s, and %s is not %s",
+					row.RingAt, set.RingAt, set.If.Kind)), true
 		}
 	case AtGeneration:
 		if row.Generation == set.If.Generation+1 && set.sameBesidesDefaults(row) {
@@ -99,9 +101,11 @@ func decideCondition(row *Alarm, set *Set) (d Decision, done bool) {
 // every recent write.
 func armed(row *Alarm, set *Set, now Instant) Alarm {
 	a := Alarm{
-		Key: set.Key, Generation: 1, Content: set.Content, Traceparent: set.Traceparent, AnsweredAt: NoInstant, CreateTime: now,
+		Key: set.Key, Generation: 1, Content: set.Content, Traceparent: set.Traceparent, AnsweredAt: NoInstant,
+		CreateTime: now,
 		RingRow: RingRow{
-			State: Scheduled, NextTryTime: max(set.RingAt, now), RungAt: NoInstant, UpdateTime: now, FinishedAt: NoInstant,
+			State: Scheduled, NextTryTime: max(set.RingAt, now), RungAt: NoInstant, UpdateTime: now,
+			FinishedAt: NoInstant,
 		},
 	}
 	if row != nil {
@@ -156,12 +160,14 @@ func (o Op) LockTimeoutError(row *Alarm) error {
 	default: // a two-phase claim has taken the row: its ring may have been handed over
 		return refuseInDoubt(row).Err
 	}
-	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter, Detail: detail, Cause: ErrRowLocked}
+	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, RetryAfter: lockRetryAfter, Detail: detail,
+		Cause: ErrRowLocked}
 }
 
 // refuseEnded refuses a set whose rule has no occurrence left.
 func refuseEnded(row *Alarm) Decision {
-	return refuseField(row, ErrInvalid, CodeOutOfRange, "repeat.until", "the rule has no occurrence from now on: repeat.until has passed")
+	return refuseField(row, ErrInvalid, CodeOutOfRange, "repeat.until",
+		"the rule has no occurrence from now on: repeat.until has passed")
 }
 
 func refuseUnknown(key Key) Decision {
@@ -195,11 +201,13 @@ func decideInFlight(row *Alarm) (d Decision, done bool) {
 }
 
 func refuseInDoubt(row *Alarm) Decision {
-	return refuse(row, ErrConflict, CodeRingInDoubt, "a ring of the alarm was handed over, and its outcome is unknown: it may have arrived")
+	return refuse(row, ErrConflict, CodeRingInDoubt,
+		"a ring of the alarm was handed over, and its outcome is unknown: it may have arrived")
 }
 
 func refuseGeneration(row *Alarm, demanded int64) Decision {
-	return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm has generation %d, not %d", row.Generation, demanded))
+	return refuse(row, ErrPrecondition, CodeConditionFailed,
+		fmt.Sprintf("the alarm has generation %d, not %d", row.Generation, demanded))
 }
 
 func refuse(row *Alarm, kind error, code, detail string) Decision {

@@ -25,7 +25,8 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 		return acceptAnswer(proven, answer, now)
 	case answer.Ring == latest && row.State == Ringing && !row.Claimed():
 		return acceptAnswer(*row, answer, now)
-	case answer.Ring.Generation > row.Generation, answer.Ring.Generation == row.Generation && answer.Ring.RingNo > next.RingNo,
+	case answer.Ring.Generation > row.Generation, answer.Ring.Generation == row.Generation &&
+		answer.Ring.RingNo > next.RingNo,
 		answer.Ring == next && !row.InDoubt:
 		return refuseUnknownRing(row, answer.Ring)
 	}
@@ -55,7 +56,8 @@ func staleDetail(row *Alarm, ring RingID) string {
 	case row.Answer == NoAnswer:
 		return fmt.Sprintf("the ring waits for no answer: the alarm is %s", row.State)
 	}
-	return fmt.Sprintf("the ring waits for no answer: the alarm is %s, the last answer was %s at %s", row.State, row.Answer, row.AnsweredAt)
+	return fmt.Sprintf("the ring waits for no answer: the alarm is %s, the last answer was %s at %s", row.State,
+		row.Answer, row.AnsweredAt)
 }
 
 // acceptAnswer returns the decision for an accepted answer.
@@ -89,6 +91,7 @@ func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 
 func answerAttempt(row *Alarm, answer *Answer, kind OutcomeKind, now Instant) *Attempt {
 	return &Attempt{
-		Generation: row.Generation, RingNo: row.RingNo, ClaimID: row.ClaimID, Time: now, Outcome: kind, Error: bounded(answer.Reason), By: row.AnsweredBy,
+		Generation: row.Generation, RingNo: row.RingNo, ClaimID: row.ClaimID, Time: now, Outcome: kind,
+		Error: bounded(answer.Reason), By: row.AnsweredBy,
 	}
 }

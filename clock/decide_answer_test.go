@@ -20,7 +20,8 @@ func answerRow(name string) *Alarm {
 
 // answerRings are the columns of answerTable.
 var answerRings = []RingID{
-	{7, tableGeneration - 1, 3}, {7, tableGeneration, 1}, {7, tableGeneration, 2}, {7, tableGeneration, 3}, {7, tableGeneration, 4}, {7, tableGeneration + 1, 1},
+	{7, tableGeneration - 1, 3}, {7, tableGeneration, 1}, {7, tableGeneration, 2}, {7, tableGeneration, 3},
+	{7, tableGeneration, 4}, {7, tableGeneration + 1, 1},
 }
 
 // answerTable has the verdict on an answer of any kind. M accepted, W wait, s 409 stale_ring, u 404 unknown_ring.
@@ -53,7 +54,8 @@ func TestAnswersAreJudgedAsInTheTable(t *testing.T) {
 			for kind := Ack; kind <= Touch; kind++ {
 				t.Run(fmt.Sprintf("%s/%s/%s", c.row, answerRings[i], kind), func(t *testing.T) {
 					row := answerRow(c.row)
-					d := Op{Answer: &Answer{Key: Key{"shop", "4711"}, Ring: answerRings[i], Kind: kind}}.Decide(row, tableNow)
+					d := Op{Answer: &Answer{Key: Key{"shop", "4711"}, Ring: answerRings[i], Kind: kind}}.Decide(row,
+						tableNow)
 					if got := verdictLetter(t, d); got != want {
 						t.Fatalf("%s (%v), want %s", got, d.Err, want)
 					}
@@ -172,7 +174,8 @@ func checkAnswerAttempt(t *testing.T, d Decision, a Answer, outcome OutcomeKind)
 		return
 	}
 	want := &Attempt{
-		Generation: tableGeneration, RingNo: a.Ring.RingNo, ClaimID: "c", Time: tableNow, Outcome: outcome, Error: bounded(a.Reason), By: d.Alarm.AnsweredBy,
+		Generation: tableGeneration, RingNo: a.Ring.RingNo, ClaimID: "c", Time: tableNow, Outcome: outcome,
+		Error: bounded(a.Reason), By: d.Alarm.AnsweredBy,
 	}
 	if !reflect.DeepEqual(d.Attempt, want) {
 		t.Errorf("%s leaves %+v, want %+v", a.Kind, d.Attempt, want)

@@ -33,7 +33,8 @@ func TestKicksAndDiscardsAreJudgedAsInTheTable(t *testing.T) {
 				op   Op
 				want string
 			}{
-				"kick": {Op{Kick: &Kick{Key: key, If: condition}}, c.kick}, "discard": {Op{Discard: &Discard{Key: key, If: condition}}, c.discard},
+				"kick":    {Op{Kick: &Kick{Key: key, If: condition}}, c.kick},
+				"discard": {Op{Discard: &Discard{Key: key, If: condition}}, c.discard},
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%d", c.row, name, condition.Generation), func(t *testing.T) {
 					row := tableRow(c.row)
@@ -57,7 +58,8 @@ func TestKickMakesADeadAlarmDueAtOnce(t *testing.T) {
 		row.LatestRingAt, row.Answer, row.AnsweredBy, row.AnsweredAt = latest, Bury, "worker", 940
 		after := *row
 		after.State, after.NextTryTime, after.RetryTimes, after.UpdateTime, after.FinishedAt, after.LatestRingAt = Scheduled, tableNow, 0, tableNow, NoInstant, want
-		if d := (Op{Kick: &Kick{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil || !reflect.DeepEqual(d.Alarm, after) {
+		if d := (Op{Kick: &Kick{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil ||
+			!reflect.DeepEqual(d.Alarm, after) {
 			t.Errorf("latest %s: %s to\n%+v, want\n%+v", latest, d.Verdict, d.Alarm, after)
 		}
 	}
@@ -67,7 +69,8 @@ func TestDiscardCancelsAnExpiredAlarm(t *testing.T) {
 	row := answerRow("expired in doubt")
 	after := *row
 	after.State, after.UpdateTime, after.FinishedAt = Cancelled, tableNow, tableNow
-	if d := (Op{Discard: &Discard{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil || !reflect.DeepEqual(d.Alarm, after) {
+	if d := (Op{Discard: &Discard{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil ||
+		!reflect.DeepEqual(d.Alarm, after) {
 		t.Errorf("%s to\n%+v, want\n%+v", d.Verdict, d.Alarm, after)
 	}
 }

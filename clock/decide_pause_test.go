@@ -33,7 +33,8 @@ func TestPausesAndResumesAreJudgedAsInTheTable(t *testing.T) {
 				op   Op
 				want string
 			}{
-				"pause": {Op{Pause: &Pause{Key: key, If: condition}}, c.pause}, "resume": {Op{Resume: &Resume{Key: key, If: condition}}, c.resume},
+				"pause":  {Op{Pause: &Pause{Key: key, If: condition}}, c.pause},
+				"resume": {Op{Resume: &Resume{Key: key, If: condition}}, c.resume},
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%d", c.row, name, condition.Generation), func(t *testing.T) {
 					row := tableRow(c.row)
@@ -55,7 +56,8 @@ func TestPauseTakesTheAlarmFromTheDueIndex(t *testing.T) {
 	row := answerRow("scheduled")
 	after := *row
 	after.State, after.NextTryTime, after.UpdateTime = Paused, NoInstant, tableNow
-	if d := (Op{Pause: &Pause{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil || !reflect.DeepEqual(d.Alarm, after) {
+	if d := (Op{Pause: &Pause{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil ||
+		!reflect.DeepEqual(d.Alarm, after) {
 		t.Errorf("%s to\n%+v, want\n%+v", d.Verdict, d.Alarm, after)
 	}
 }
@@ -66,7 +68,8 @@ func TestResumeSchedulesTheAlarmAtItsRingTimeOrNow(t *testing.T) {
 		row.RingAt, row.LatestRingAt = ringAt, ringAt // it may have passed: then the next claim ends the alarm
 		after := *row
 		after.State, after.NextTryTime, after.UpdateTime = Scheduled, due, tableNow
-		if d := (Op{Resume: &Resume{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil || !reflect.DeepEqual(d.Alarm, after) {
+		if d := (Op{Resume: &Resume{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil ||
+			!reflect.DeepEqual(d.Alarm, after) {
 			t.Errorf("ring_at %s: %s to\n%+v, want\n%+v", ringAt, d.Verdict, d.Alarm, after)
 		}
 	}

@@ -63,9 +63,11 @@ func recomputed(t *testing.T, a Alarm, hours int, now Instant) Decision {
 	d := op.Decide(&a, now)
 	if d.Verdict == Amend {
 		if again := op.Decide(&d.Alarm, now+1); again.Verdict != Keep {
-			t.Errorf("a second recomputation is %s: %+v became %+v", again.Verdict, d.Alarm.RingRow, again.Alarm.RingRow)
+			t.Errorf("a second recomputation is %s: %+v became %+v", again.Verdict, d.Alarm.RingRow,
+				again.Alarm.RingRow)
 		}
-		if d.Alarm.Generation != a.Generation || d.Alarm.State != a.State || d.Alarm.UpdateTime != now || d.Alarm.RingNo != a.RingNo {
+		if d.Alarm.Generation != a.Generation || d.Alarm.State != a.State || d.Alarm.UpdateTime != now ||
+			d.Alarm.RingNo != a.RingNo {
 			t.Errorf("the recomputation changed more than times: %+v", d.Alarm)
 		}
 	}
@@ -106,7 +108,8 @@ func TestRecomputationMovesLocalTimes(t *testing.T) {
 		case c.ringAt == 0 && d.Verdict != Keep:
 			t.Errorf("%s: the recomputation is %s (%v)", c.name, d.Verdict, d.Err)
 		case c.ringAt != 0 && (d.Alarm.RingAt != c.ringAt || d.Alarm.NextTryTime != c.nextTry || d.RingAtBefore != old):
-			t.Errorf("%s: ring_at %s, next try %s, before %s: %v", c.name, d.Alarm.RingAt, d.Alarm.NextTryTime, d.RingAtBefore, d.Err)
+			t.Errorf("%s: ring_at %s, next try %s, before %s: %v", c.name, d.Alarm.RingAt, d.Alarm.NextTryTime,
+				d.RingAtBefore, d.Err)
 		}
 	}
 }
@@ -132,30 +135,42 @@ func TestRecomputationMovesOccurrences(t *testing.T) {
 		current, nextTry Instant
 		next             Instant
 	}{
-		{"earlier", scheduledByRule(t, rule(daily), day("00:00:00")), 2, day("00:10:00"), day("00:30:00"), day("00:30:00"), at(t, "2027-06-02T00:30:00Z")},
-		{"later", scheduledByRule(t, rule(daily), day("00:00:00")), 0, day("00:10:00"), day("02:30:00"), day("02:30:00"), at(t, "2027-06-02T02:30:00Z")},
+		{"earlier", scheduledByRule(t, rule(daily), day("00:00:00")), 2, day("00:10:00"), day("00:30:00"),
+			day("00:30:00"), at(t, "2027-06-02T00:30:00Z")},
+		{"later", scheduledByRule(t, rule(daily), day("00:00:00")), 0, day("00:10:00"), day("02:30:00"),
+			day("02:30:00"), at(t, "2027-06-02T02:30:00Z")},
 		{
-			"the new time has passed: the occurrence rings late, and is not lost", scheduledByRule(t, rule(daily), day("00:00:00")), 2,
+			"the new time has passed: the occurrence rings late, and is not lost",
+			scheduledByRule(t, rule(daily), day("00:00:00")), 2,
 			day("01:00:00"), day("00:30:00"), day("01:00:00"), at(t, "2027-06-02T00:30:00Z"),
 		},
 		{
-			"the label has rung today: it does not ring again at its new time", scheduledByRule(t, rule(daily), day("01:30:00")), 0,
-			day("01:45:00"), at(t, "2027-06-02T02:30:00Z"), at(t, "2027-06-02T02:30:00Z"), at(t, "2027-06-03T02:30:00Z"),
+			"the label has rung today: it does not ring again at its new time",
+			scheduledByRule(t, rule(daily), day("01:30:00")), 0,
+			day("01:45:00"), at(t, "2027-06-02T02:30:00Z"), at(t, "2027-06-02T02:30:00Z"),
+			at(t, "2027-06-03T02:30:00Z"),
 		},
 		{
-			"interval", scheduledByRule(t, rule(interval), day("00:00:00")), 2, day("00:10:00"), day("04:00:00"), day("04:00:00"), day("10:00:00"),
+			"interval", scheduledByRule(t, rule(interval), day("00:00:00")), 2, day("00:10:00"), day("04:00:00"),
+			day("04:00:00"), day("10:00:00"),
 		},
 		{"retried", retried, 2, day("01:30:30"), day("01:30:00"), day("01:31:00"), at(t, "2027-06-02T00:30:00Z")},
-		{"retried, and the label comes again", retried, 0, day("01:30:30"), day("01:30:00"), day("01:31:00"), at(t, "2027-06-02T02:30:00Z")},
-		{"not acknowledged", unacknowledged, 2, day("01:31:00"), day("01:30:00"), day("01:35:00"), at(t, "2027-06-02T00:30:00Z")},
-		{"no label comes again", rungByNewer, 2, day("00:31:00"), at(t, "2027-06-02T00:30:00Z"), at(t, "2027-06-02T00:30:00Z"), at(t, "2027-06-03T00:30:00Z")},
-		{"behind until", scheduledByRule(t, until, day("00:00:00")), 0, day("00:10:00"), day("01:30:00"), day("01:30:00"), 0},
+		{"retried, and the label comes again", retried, 0, day("01:30:30"), day("01:30:00"), day("01:31:00"),
+			at(t, "2027-06-02T02:30:00Z")},
+		{"not acknowledged", unacknowledged, 2, day("01:31:00"), day("01:30:00"), day("01:35:00"),
+			at(t, "2027-06-02T00:30:00Z")},
+		{"no label comes again", rungByNewer, 2, day("00:31:00"), at(t, "2027-06-02T00:30:00Z"),
+			at(t, "2027-06-02T00:30:00Z"), at(t, "2027-06-03T00:30:00Z")},
+		{"behind until", scheduledByRule(t, until, day("00:00:00")), 0, day("00:10:00"), day("01:30:00"),
+			day("01:30:00"), 0},
 	} {
 		d := recomputed(t, c.alarm, c.hours, c.now)
 		p := &d.Alarm.Progress
-		if d.Err != nil || p.Current.At != int64(c.current) || d.Alarm.NextTryTime != c.nextTry || p.Next.At != int64(c.next) || p.Current.Number != 1 {
+		if d.Err != nil || p.Current.At != int64(c.current) || d.Alarm.NextTryTime != c.nextTry ||
+			p.Next.At != int64(c.next) || p.Current.Number != 1 {
 			t.Errorf("%s: the recomputation is %s: occurrence %d at %s, next at %s, due at %s (%v)",
-				c.name, d.Verdict, p.Current.Number, Instant(p.Current.At), Instant(p.Next.At), d.Alarm.NextTryTime, d.Err)
+				c.name, d.Verdict, p.Current.Number, Instant(p.Current.At), Instant(p.Next.At), d.Alarm.NextTryTime,
+				d.Err)
 		}
 	}
 }
@@ -167,7 +182,8 @@ func TestRecomputationLeavesOtherAlarms(t *testing.T) {
 	for name, a := range map[string]Alarm{
 		"period": scheduledByRule(t, repeat.Spec{Every: 3_600_000}, now),
 		"UTC":    scheduledByRule(t, repeat.Spec{Cron: daily.Cron}, now),
-		"plain":  {ID: 7, Key: Key{"shop", "4711"}, Generation: 1, RingRow: RingRow{State: Scheduled, NextTryTime: now}},
+		"plain": {ID: 7, Key: Key{"shop", "4711"}, Generation: 1,
+			RingRow: RingRow{State: Scheduled, NextTryTime: now}},
 	} {
 		if d := recomputed(t, a, 2, now); d.Verdict != Keep {
 			t.Errorf("%s: the recomputation is %s (%v)", name, d.Verdict, d.Err)

@@ -19,7 +19,8 @@ func decideResend(row *Alarm, r *Resend, now Instant) Decision {
 	case r.Ring == latest && row.ClaimID == r.ClaimID && row.mayResend(now):
 		return takeBack(row, r, now)
 	}
-	return refuse(row, ErrConflict, CodeStaleRing, "the ring is not sent again: it was answered, rang again, or must not ring twice")
+	return refuse(row, ErrConflict, CodeStaleRing,
+		"the ring is not sent again: it was answered, rang again, or must not ring twice")
 }
 
 // mayResend reports whether the alarm's latest ring is confirmed, not answered, and may be sent again.
@@ -53,6 +54,7 @@ func takeBack(row *Alarm, r *Resend, now Instant) Decision {
 	alarm.RungAt, alarm.FinishedAt, alarm.UpdateTime, alarm.LastError = NoInstant, NoInstant, now, reasonResent
 	alarm.KeepDoubtTarget(r.Target)
 	return Decision{Verdict: Amend, Alarm: alarm, Attempt: &Attempt{
-		Generation: row.Generation, RingNo: row.RingNo, ClaimID: row.ClaimID, Time: now, Outcome: Doubtful, Error: reasonResent,
+		Generation: row.Generation, RingNo: row.RingNo, ClaimID: row.ClaimID, Time: now, Outcome: Doubtful,
+		Error: reasonResent,
 	}}
 }

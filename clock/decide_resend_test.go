@@ -30,7 +30,8 @@ var resendTable = []struct{ row, latest, next, latestAck, nextAck string }{
 
 // resendOf returns a resend of the ring of tableRow with the number.
 func resendOf(ringNo int) *Resend {
-	return &Resend{Key: Key{"shop", "4711"}, Ring: RingID{7, tableGeneration, ringNo}, ClaimID: "c", Target: TargetStream}
+	return &Resend{Key: Key{"shop", "4711"}, Ring: RingID{7, tableGeneration, ringNo}, ClaimID: "c",
+		Target: TargetStream}
 }
 
 // resendRow is tableRow with two rings.
@@ -135,7 +136,8 @@ func TestResendMakesARingInDoubtDue(t *testing.T) {
 func TestRingThatIsSentAgainCanBeAnswered(t *testing.T) {
 	row := resendRow("ringing", time.Minute)
 	d := Op{Resend: resendOf(2)}.Decide(row, tableNow)
-	answered := Op{Answer: &Answer{Key: row.Key, Ring: RingID{7, tableGeneration, 2}, Kind: Ack}}.Decide(&d.Alarm, tableNow+1)
+	answered := Op{Answer: &Answer{Key: row.Key, Ring: RingID{7, tableGeneration, 2}, Kind: Ack}}.Decide(&d.Alarm,
+		tableNow+1)
 	if answered.Alarm.State != Rung || answered.Alarm.RingNo != 2 || answered.Alarm.InDoubt {
 		t.Errorf("%s: %+v", answered.Verdict, answered.Alarm)
 	}
@@ -149,7 +151,8 @@ func TestResendsFindTheirAlarms(t *testing.T) {
 			{Key: Key{Application: "other"}, Ring: b},
 			{Key: Key{Application: "shop"}, Ring: RingID{99, 1, 1}},
 		})
-		if d := must(t, pending[0]); d.Verdict != Amend || d.Alarm.BusinessID != "a" || !d.Alarm.InDoubt || d.Alarm.Payload != nil {
+		if d := must(t, pending[0]); d.Verdict != Amend || d.Alarm.BusinessID != "a" || !d.Alarm.InDoubt ||
+			d.Alarm.Payload != nil {
 			t.Errorf("got %+v", d)
 		}
 		for _, p := range pending[1:] {

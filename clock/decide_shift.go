@@ -10,7 +10,8 @@ func decideShift(row *Alarm, shift *Shift, now Instant) Decision {
 	case row == nil:
 		return refuseUnknown(shift.Key)
 	case row.UpdateTime > shift.UnchangedSince:
-		return refuse(row, ErrPrecondition, CodeConditionFailed, fmt.Sprintf("the alarm has changed since %s", shift.UnchangedSince))
+		return refuse(row, ErrPrecondition, CodeConditionFailed,
+			fmt.Sprintf("the alarm has changed since %s", shift.UnchangedSince))
 	case row.State == Cancelled:
 		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled")
 	case row.State.Over():

@@ -18,15 +18,19 @@ func TestShiftMovesAnAlarmThatWaits(t *testing.T) {
 	}
 	shift := func(by time.Duration) *Shift { return &Shift{Key: Key{"shop", "a"}, By: by, UnchangedSince: now} }
 	later := decideShift(row(func(*Alarm) {}), shift(time.Minute), now+10)
-	if a := later.Alarm; later.Verdict != Replace || a.Generation != 2 || a.RingAt != now+65_000 || a.NextTryTime != now+65_000 || a.LatestRingAt != now+69_000 || a.RetryTimes != 0 || a.UpdateTime != now+10 {
+	if a := later.Alarm; later.Verdict != Replace || a.Generation != 2 || a.RingAt != now+65_000 ||
+		a.NextTryTime != now+65_000 || a.LatestRingAt != now+69_000 || a.RetryTimes != 0 || a.UpdateTime != now+10 {
 		t.Errorf("later: %s, %+v", later.Verdict, a)
 	}
 	past := decideShift(row(func(a *Alarm) { a.LatestRingAt = NoInstant }), shift(-time.Minute), now+10)
-	if a := past.Alarm; past.Verdict != Replace || a.RingAt != now-55_000 || a.NextTryTime != now+10 || a.LatestRingAt != NoInstant {
+	if a := past.Alarm; past.Verdict != Replace || a.RingAt != now-55_000 || a.NextTryTime != now+10 ||
+		a.LatestRingAt != NoInstant {
 		t.Errorf("into the past: %s, %+v", past.Verdict, a)
 	}
-	paused := decideShift(row(func(a *Alarm) { a.State, a.NextTryTime = Paused, NoInstant }), shift(time.Minute), now+10)
-	if a := paused.Alarm; paused.Verdict != Replace || a.State != Paused || a.NextTryTime != NoInstant || a.RingAt != now+65_000 {
+	paused := decideShift(row(func(a *Alarm) { a.State, a.NextTryTime = Paused, NoInstant }), shift(time.Minute),
+		now+10)
+	if a := paused.Alarm; paused.Verdict != Replace || a.State != Paused || a.NextTryTime != NoInstant ||
+		a.RingAt != now+65_000 {
 		t.Errorf("paused: %s, %+v", paused.Verdict, a)
 	}
 	for name, c := range map[string]struct {

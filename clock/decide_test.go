@@ -17,9 +17,11 @@ const (
 func tableRow(name string) *Alarm {
 	kind, inDoubt := strings.CutSuffix(name, " in doubt")
 	a := &Alarm{
-		ID: 7, Key: Key{"shop", "4711"}, Shard: 5, Generation: tableGeneration, Content: testContent(), Traceparent: "old",
-		AnsweredAt: NoInstant, CreateTime: 100, RingRow: RingRow{
-			NextTryTime: 2_000_500, RingNo: 1, RetryTimes: 4, LastError: "no queue", InDoubt: inDoubt, ClaimID: "c", RungAt: 900,
+		ID: 7, Key: Key{"shop", "4711"}, Shard: 5, Generation: tableGeneration, Content: testContent(),
+		Traceparent: "old",
+		AnsweredAt:  NoInstant, CreateTime: 100, RingRow: RingRow{
+			NextTryTime: 2_000_500, RingNo: 1, RetryTimes: 4, LastError: "no queue", InDoubt: inDoubt, ClaimID: "c",
+			RungAt:     900,
 			UpdateTime: 200, FinishedAt: NoInstant,
 		},
 	}
@@ -144,7 +146,8 @@ func verdictLetter(t *testing.T, d Decision) string {
 		if d.Err != nil {
 			t.Errorf("%s with an error: %v", d.Verdict, d.Err)
 		}
-		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Locked: "W", Disarm: "S", Amend: "M"}[d.Verdict]
+		return map[Verdict]string{Create: "C", Keep: "K", Replace: "R", Rearm: "A", Locked: "W", Disarm: "S",
+			Amend: "M"}[d.Verdict]
 	}
 	var e *Error
 	if !errors.As(d.Err, &e) {
@@ -154,9 +157,12 @@ func verdictLetter(t *testing.T, d Decision) string {
 		kind error
 		code string
 	}{
-		"X": {ErrPrecondition, CodeConditionFailed}, "D": {ErrConflict, CodeRingInDoubt}, "N": {ErrNotFound, CodeUnknownAlarm},
-		"r": {ErrConflict, CodeAlreadyRung}, "e": {ErrConflict, CodeAlreadyExpired}, "d": {ErrConflict, CodeAlreadyDead},
-		"u": {ErrNotFound, CodeUnknownRing}, "s": {ErrConflict, CodeStaleRing}, "n": {ErrConflict, CodeNotDead}, "c": {ErrConflict, CodeAlreadyCancelled},
+		"X": {ErrPrecondition, CodeConditionFailed}, "D": {ErrConflict, CodeRingInDoubt},
+		"N": {ErrNotFound, CodeUnknownAlarm},
+		"r": {ErrConflict, CodeAlreadyRung}, "e": {ErrConflict, CodeAlreadyExpired},
+		"d": {ErrConflict, CodeAlreadyDead},
+		"u": {ErrNotFound, CodeUnknownRing}, "s": {ErrConflict, CodeStaleRing}, "n": {ErrConflict, CodeNotDead},
+		"c": {ErrConflict, CodeAlreadyCancelled},
 	} {
 		if e.Code == want.code {
 			if !errors.Is(e, want.kind) || e.Detail == "" {
@@ -183,17 +189,21 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 		checkStands(t, d, row)
 	case row == nil:
 		want := Alarm{
-			Key: s.Key, Generation: 1, Content: s.Content, Traceparent: "new", AnsweredAt: NoInstant, CreateTime: tableNow,
-			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant, UpdateTime: tableNow, FinishedAt: NoInstant},
+			Key: s.Key, Generation: 1, Content: s.Content, Traceparent: "new", AnsweredAt: NoInstant,
+			CreateTime: tableNow,
+			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant,
+				UpdateTime: tableNow, FinishedAt: NoInstant},
 		}
 		if !reflect.DeepEqual(d.Alarm, want) {
 			t.Errorf("created\n%+v, want\n%+v", d.Alarm, want)
 		}
 	default:
 		want := Alarm{
-			ID: row.ID, Shard: row.Shard, Key: s.Key, Generation: tableGeneration + 1, Content: s.Content, Traceparent: "new",
-			AnsweredAt: NoInstant, CreateTime: row.CreateTime,
-			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant, UpdateTime: tableNow, FinishedAt: NoInstant},
+			ID: row.ID, Shard: row.Shard, Key: s.Key, Generation: tableGeneration + 1, Content: s.Content,
+			Traceparent: "new",
+			AnsweredAt:  NoInstant, CreateTime: row.CreateTime,
+			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant,
+				UpdateTime: tableNow, FinishedAt: NoInstant},
 		}
 		if row.State == Paused {
 			want.State, want.NextTryTime = Paused, NoInstant
@@ -224,7 +234,8 @@ func checkStands(t *testing.T, d Decision, row *Alarm) {
 
 func TestCancelsAreJudgedAsInTheTable(t *testing.T) {
 	conditions := []Condition{
-		{Kind: AnyRow}, {Kind: AtGeneration, Generation: tableGeneration}, {Kind: AtGeneration, Generation: tableGeneration - 1},
+		{Kind: AnyRow}, {Kind: AtGeneration, Generation: tableGeneration},
+		{Kind: AtGeneration, Generation: tableGeneration - 1},
 	}
 	for _, c := range []struct{ row, want string }{ // S cancelled; r e d already rung, expired, dead; N not found
 		//                             any =gen gen-1
@@ -319,8 +330,10 @@ func TestNextTryIsNeverBeforeTheWrite(t *testing.T) {
 	paused := scheduled
 	paused.Content, paused.State, paused.NextTryTime = past, Paused, NoInstant
 	for name, d := range map[string]Decision{
-		"create": set.Decide(nil, tableNow), "replace": set.Decide(&scheduled, tableNow), "re-arm": set.Decide(&over, tableNow),
-		"kick": Op{Kick: &Kick{Key: key}}.Decide(&dead, tableNow), "resume": Op{Resume: &Resume{Key: key}}.Decide(&paused, tableNow),
+		"create": set.Decide(nil, tableNow), "replace": set.Decide(&scheduled, tableNow),
+		"re-arm": set.Decide(&over, tableNow),
+		"kick":   Op{Kick: &Kick{Key: key}}.Decide(&dead, tableNow),
+		"resume": Op{Resume: &Resume{Key: key}}.Decide(&paused, tableNow),
 	} {
 		if d.Err != nil || d.Alarm.NextTryTime != tableNow || d.Alarm.State != Scheduled {
 			t.Errorf("%s: %v, next try at %s, written at %s", name, d.Err, d.Alarm.NextTryTime, tableNow)

@@ -19,7 +19,8 @@ const (
 )
 
 var verdictNames = [...]string{
-	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Disarm: "cancelled", Amend: "amended", Refuse: "refused", Locked: "waiting", Postpone: "postponed",
+	Create: "created", Keep: "kept", Replace: "replaced", Rearm: "rearmed", Disarm: "cancelled", Amend: "amended",
+	Refuse: "refused", Locked: "waiting", Postpone: "postponed",
 }
 
 // String returns the verdict's name, as metrics use it.
@@ -37,7 +38,8 @@ type Decision struct {
 
 // Writes reports whether the decision changes the row.
 func (d *Decision) Writes() bool {
-	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Disarm || d.Verdict == Amend
+	return d.Verdict == Create || d.Verdict == Replace || d.Verdict == Rearm || d.Verdict == Disarm ||
+		d.Verdict == Amend
 }
 
 // dropPayload removes the payload from the decision and from its error.

@@ -19,7 +19,8 @@ func TestEveryTargetKindHasAName(t *testing.T) {
 // defaultedSet returns a set that names no option, with the defaults.
 func defaultedSet(defaults *Defaults) *Set {
 	s := &Set{Key: Key{Application: "shop", BusinessID: "1"}, Content: Content{
-		RingAt: 5000, LatestRingAt: NoInstant, ContentType: "text/plain", Retry: DefaultRetryPolicy(), MaxRings: DefaultMaxRings,
+		RingAt: 5000, LatestRingAt: NoInstant, ContentType: "text/plain", Retry: DefaultRetryPolicy(),
+		MaxRings: DefaultMaxRings,
 	}, Omitted: RetryOption | AckTimeoutOption | MaxRingsOption}
 	return s.withDefaults(defaults)
 }
@@ -28,11 +29,13 @@ func TestDefaultsFillOmittedOptionsOnly(t *testing.T) {
 	slow := RetryPolicy{Initial: time.Minute, Factor: 1, Cap: time.Hour, Limit: 7}
 	defaults := &Defaults{Retry: &slow, AckTimeout: new(30 * time.Second), MaxRings: new(3)}
 	given := &Set{Content: Content{Retry: DefaultRetryPolicy(), MaxRings: 9}}
-	if r := given.withDefaults(defaults); r.Retry != DefaultRetryPolicy() || r.AckTimeout != 0 || r.MaxRings != 9 || r.Defaulted != 0 {
+	if r := given.withDefaults(defaults); r.Retry != DefaultRetryPolicy() || r.AckTimeout != 0 || r.MaxRings != 9 ||
+		r.Defaulted != 0 {
 		t.Errorf("a set that names all options: %+v", r)
 	}
 	omitted := &Set{Content: given.Content, Omitted: RetryOption | AckTimeoutOption | MaxRingsOption}
-	if r := omitted.withDefaults(defaults); r.Retry != slow || r.AckTimeout != 30*time.Second || r.MaxRings != 3 || omitted.MaxRings != 9 {
+	if r := omitted.withDefaults(defaults); r.Retry != slow || r.AckTimeout != 30*time.Second || r.MaxRings != 3 ||
+		omitted.MaxRings != 9 {
 		t.Errorf("a set that names no option: %+v", r)
 	}
 	omitted.Delivery = AtMostOnce
@@ -46,7 +49,8 @@ func TestDefaultsFillOmittedOptionsOnly(t *testing.T) {
 func TestRepeatedSetAfterAChangeOfDefaults(t *testing.T) {
 	before, after := &Defaults{}, &Defaults{AckTimeout: new(time.Minute), MaxRings: new(2)}
 	row := Op{Set: defaultedSet(before)}.Decide(nil, 1000).Alarm
-	if d := (Op{Set: defaultedSet(after)}).Decide(&row, 2000); d.Verdict != Replace || d.Alarm.AckTimeout != time.Minute {
+	if d := (Op{Set: defaultedSet(after)}).Decide(&row, 2000); d.Verdict != Replace ||
+		d.Alarm.AckTimeout != time.Minute {
 		t.Errorf("a waiting alarm: %s, %+v", d.Verdict, d.Alarm.Content)
 	}
 	for _, state := range []State{Rung, Expired, Dead} {

@@ -50,7 +50,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			}
 			if _, err := os.Stat(page); err != nil {
 				t.Errorf("%s links to %s: %v", name, m[1], err)
-			} else if m[2] != "" && strings.HasSuffix(page, ".md") && !slices.Contains(anchors(readDocument(t, page)), m[2]) {
+			} else if m[2] != "" && strings.HasSuffix(page, ".md") &&
+				!slices.Contains(anchors(readDocument(t, page)), m[2]) {
 				t.Errorf("%s links to %s#%s: the page has no such heading", name, m[1], m[2])
 			}
 		}

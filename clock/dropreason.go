@@ -20,6 +20,7 @@ var refusals = map[DropReason]struct{ code, detail string }{
 	DropQueueFull: {CodeOverloaded, "too many requests of the application are queued; repeat later"},
 	DropQueueSlow: {CodeOverloaded, "requests of the application wait too long before they are written; repeat later"},
 	DropKeyFull:   {CodeKeyOverloaded, "too many requests wait for this alarm; repeat later"},
-	DropAbandoned: {CodeUnavailable, "the client left, or its time was over, before the change was written: nothing was changed"},
-	DropStopping:  {CodeUnavailable, "the node is stopping; repeat the request"},
+	DropAbandoned: {CodeUnavailable,
+		"the client left, or its time was over, before the change was written: nothing was changed"},
+	DropStopping: {CodeUnavailable, "the node is stopping; repeat the request"},
 }

@@ -96,7 +96,8 @@ func (e *Error) Unwrap() []error {
 // Unavailable returns an ErrUnavailable around cause. Stores use it for a failure after which certainly nothing is
 // written.
 func Unavailable(cause error) error {
-	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, Detail: "the database is not available", RetryAfter: time.Second, Cause: cause}
+	return &Error{Kind: ErrUnavailable, Code: CodeUnavailable, Detail: "the database is not available",
+		RetryAfter: time.Second, Cause: cause}
 }
 
 // Unconfirmed returns an ErrUnconfirmed around cause. Stores use it for a failure that left a COMMIT without a reply.
@@ -110,7 +111,8 @@ func Unconfirmed(cause error) error {
 // UnknownAlarm returns the ErrNotFound of a key without a row.
 func UnknownAlarm(key Key) error {
 	return &Error{
-		Kind: ErrNotFound, Code: CodeUnknownAlarm, Detail: fmt.Sprintf("application %q has no alarm %q", key.Application, key.BusinessID),
+		Kind: ErrNotFound, Code: CodeUnknownAlarm,
+		Detail: fmt.Sprintf("application %q has no alarm %q", key.Application, key.BusinessID),
 	}
 }
 
@@ -134,7 +136,8 @@ var kindDetails = []struct {
 	{ErrNotFound, CodeUnknownAlarm, "there is no such alarm"},
 	{ErrConflict, "conflict", "the alarm's state does not allow it"},
 	{ErrPrecondition, CodeConditionFailed, "the condition does not hold"},
-	{ErrUnconfirmed, CodeUnconfirmed, "the change may or may not have been made; repeat the request: the delay of a set counts from the repeat"},
+	{ErrUnconfirmed, CodeUnconfirmed,
+		"the change may or may not have been made; repeat the request: the delay of a set counts from the repeat"},
 	{ErrUnavailable, CodeUnavailable, "the database is not available; repeat the request"},
 	{ErrUnauthenticated, CodeUnauthenticated, "the request needs a token"},
 	{ErrForbidden, CodeForbidden, "the caller may not do this"},

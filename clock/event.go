@@ -41,7 +41,8 @@ func (a *Alarm) Events() []Event {
 	}
 	add := func(at Instant, kind EventKind, ringNo int, detail, by string) {
 		if at != NoInstant {
-			events = append(events, Event{At: at, Kind: kind, Generation: a.Generation, RingNo: ringNo, Detail: detail, By: by})
+			events = append(events,
+				Event{At: at, Kind: kind, Generation: a.Generation, RingNo: ringNo, Detail: detail, By: by})
 		}
 	}
 	add(a.RungAt, EventRung, a.RingNo, "", "")

@@ -11,7 +11,8 @@ import (
 func text(events []Event) string {
 	var lines []string
 	for _, e := range events {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%d %s %d.%d %s %s", e.At, e.Kind, e.Generation, e.RingNo, e.Detail, e.By)))
+		lines = append(lines,
+			strings.TrimSpace(fmt.Sprintf("%d %s %d.%d %s %s", e.At, e.Kind, e.Generation, e.RingNo, e.Detail, e.By)))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -33,18 +34,21 @@ func TestEventsTellTheLifeOfAnAlarm(t *testing.T) {
 		change func(*Alarm)
 		want   string
 	}{
-		"acknowledged": {func(a *Alarm) { a.Answer, a.AnsweredAt, a.AnsweredBy = Ack, 60, "ann" }, before + "60 acknowledged 2.2  ann"},
-		"touched":      {func(a *Alarm) { a.State, a.Answer, a.AnsweredAt, a.AnsweredBy = Ringing, Touch, 55, "ann" }, before + "55 touched 2.2  ann"},
-		"released":     {func(a *Alarm) { a.Answer, a.AnsweredAt = Release, 40 }, strings.TrimSpace(before)},
-		"cancelled":    {func(a *Alarm) { a.State = Cancelled }, before + "60 cancelled 2.0"},
-		"dead":         {func(a *Alarm) { a.State, a.LastError = Dead, "too often" }, before + "60 dead 2.0 too often"},
-		"expired":      {func(a *Alarm) { a.State, a.LastError = Expired, "late" }, before + "60 expired 2.0 late"},
-		"paused":       {func(a *Alarm) { a.State, a.FinishedAt = Paused, NoInstant }, before + "60 paused 2.0"},
+		"acknowledged": {func(a *Alarm) { a.Answer, a.AnsweredAt, a.AnsweredBy = Ack, 60, "ann" },
+			before + "60 acknowledged 2.2  ann"},
+		"touched": {func(a *Alarm) { a.State, a.Answer, a.AnsweredAt, a.AnsweredBy = Ringing, Touch, 55, "ann" },
+			before + "55 touched 2.2  ann"},
+		"released":  {func(a *Alarm) { a.Answer, a.AnsweredAt = Release, 40 }, strings.TrimSpace(before)},
+		"cancelled": {func(a *Alarm) { a.State = Cancelled }, before + "60 cancelled 2.0"},
+		"dead":      {func(a *Alarm) { a.State, a.LastError = Dead, "too often" }, before + "60 dead 2.0 too often"},
+		"expired":   {func(a *Alarm) { a.State, a.LastError = Expired, "late" }, before + "60 expired 2.0 late"},
+		"paused":    {func(a *Alarm) { a.State, a.FinishedAt = Paused, NoInstant }, before + "60 paused 2.0"},
 		"scheduled": {func(a *Alarm) {
 			a.State, a.RungAt, a.FinishedAt, a.Attempts = Scheduled, NoInstant, NoInstant, nil
 		}, "10 created 1.0"},
 		"buried and unanswered": {func(a *Alarm) {
-			a.Attempts = []Attempt{{Generation: 2, RingNo: 2, Time: 60, Outcome: Buried}, {Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}
+			a.Attempts = []Attempt{{Generation: 2, RingNo: 2, Time: 60, Outcome: Buried},
+				{Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}
 		}, "10 created 1.0\n30 unanswered 2.1\n50 rung 2.2\n60 buried 2.2"},
 	} {
 		if got := text(row(c.change).Events()); got != c.want {

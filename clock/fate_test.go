@@ -27,7 +27,8 @@ func TestConfirmedRingIsRungOrWaitsForItsAcknowledgement(t *testing.T) {
 	r := testRing()
 	r.Before.InDoubt = true
 	want := RingRow{
-		State: Rung, NextTryTime: NoInstant, RingNo: 2, RetryTimes: 4, LastError: "no queue", ClaimID: "new", RungAt: 50_000,
+		State: Rung, NextTryTime: NoInstant, RingNo: 2, RetryTimes: 4, LastError: "no queue", ClaimID: "new",
+		RungAt:     50_000,
 		UpdateTime: 50_000, FinishedAt: 50_000,
 	}
 	wantFate(t, r, Outcome{Kind: Confirmed}, want)
@@ -137,7 +138,8 @@ func TestNextTryIsNotAfterLatestRingAt(t *testing.T) {
 	for _, kind := range []OutcomeKind{Returned, Nacked, Refused, Doubtful, Unsent, Untaken} {
 		r := testRing()
 		r.LatestRingAt = fateNow + 100
-		if f := FateOf(r, Outcome{Kind: kind}, fateNow); f.NextTryTime > r.LatestRingAt || f.RetryTimes > 4 && f.NextTryTime != r.LatestRingAt {
+		if f := FateOf(r, Outcome{Kind: kind}, fateNow); f.NextTryTime > r.LatestRingAt ||
+			f.RetryTimes > 4 && f.NextTryTime != r.LatestRingAt {
 			t.Errorf("%s: next try at %d, latest %d", kind, f.NextTryTime, r.LatestRingAt)
 		}
 		r.LatestRingAt = fateNow - 7
@@ -152,8 +154,9 @@ func TestAtMostOnceRingThatMayHaveArrivedIsRungInDoubt(t *testing.T) {
 		r := testRing()
 		r.Delivery = AtMostOnce
 		wantFate(t, r, Outcome{Kind: kind, Reason: "because"}, RingRow{
-			State: Rung, NextTryTime: NoInstant, RingNo: 1, RetryTimes: 4, LastError: "because", InDoubt: true, ClaimID: "new",
-			RungAt: 50_000, UpdateTime: fateNow, FinishedAt: 50_000,
+			State: Rung, NextTryTime: NoInstant, RingNo: 1, RetryTimes: 4, LastError: "because", InDoubt: true,
+			ClaimID: "new",
+			RungAt:  50_000, UpdateTime: fateNow, FinishedAt: 50_000,
 		})
 	}
 	for _, kind := range []OutcomeKind{Returned, Unsent, Untaken} {
@@ -185,8 +188,10 @@ func TestAlarmWithoutARingLeftIsDead(t *testing.T) {
 	dead := changedRow(r.Before, func(row *RingRow) {
 		row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Dead, NoInstant, fateNow, fateNow
 	})
-	wantFate(t, r, Outcome{Kind: Unacknowledged}, changedRow(dead, func(row *RingRow) { row.LastError = "not acknowledged after 1 rings" }))
-	wantFate(t, r, Outcome{Kind: Unreadable, Reason: "column x"}, changedRow(dead, func(row *RingRow) { row.LastError = "column x" }))
+	wantFate(t, r, Outcome{Kind: Unacknowledged},
+		changedRow(dead, func(row *RingRow) { row.LastError = "not acknowledged after 1 rings" }))
+	wantFate(t, r, Outcome{Kind: Unreadable, Reason: "column x"},
+		changedRow(dead, func(row *RingRow) { row.LastError = "column x" }))
 }
 
 func TestExpiredReasonSaysWhetherARingMayHaveArrived(t *testing.T) {
@@ -198,8 +203,10 @@ func TestExpiredReasonSaysWhetherARingMayHaveArrived(t *testing.T) {
 		{"failed", "full", "full", func(*RingRow) {}},
 		{"never tried", "", ReasonExpired, func(*RingRow) {}},
 		{"in doubt", "", ReasonInDoubt, func(row *RingRow) { row.InDoubt = true }},
-		{"in doubt after a failure", "full", ReasonInDoubt + "; last error: full", func(row *RingRow) { row.InDoubt = true }},
-		{"lost with its node", "full", ReasonInDoubt + "; last error: full", func(row *RingRow) { row.State, row.RungAt = Ringing, NoInstant }},
+		{"in doubt after a failure", "full", ReasonInDoubt + "; last error: full",
+			func(row *RingRow) { row.InDoubt = true }},
+		{"lost with its node", "full", ReasonInDoubt + "; last error: full",
+			func(row *RingRow) { row.State, row.RungAt = Ringing, NoInstant }},
 		{"unacknowledged", "full", ReasonUnacknowledged, func(row *RingRow) { row.State = Ringing }},
 		{
 			"long", long, string([]rune(ReasonInDoubt + "; last error: " + long)[:MaxReason]),
@@ -300,7 +307,8 @@ func TestCountedDoubtIsAFailedTryInDoubt(t *testing.T) {
 	counted, nacked := Outcome{Kind: Doubtful, Counted: true, Reason: "silent"}, Outcome{Kind: Nacked, Reason: "silent"}
 	for _, limit := range []int{NoLimit, 5, 4, 0} {
 		r.Retry.Limit = limit
-		wantFate(t, r, counted, changedRow(FateOf(r, nacked, fateNow).RingRow, func(row *RingRow) { row.InDoubt = true }))
+		wantFate(t, r, counted,
+			changedRow(FateOf(r, nacked, fateNow).RingRow, func(row *RingRow) { row.InDoubt = true }))
 	}
 	r.Delivery = AtMostOnce
 	wantFate(t, r, counted, FateOf(r, Outcome{Kind: Doubtful, Reason: "silent"}, fateNow).RingRow)

@@ -34,9 +34,12 @@ var importTable = []struct {
 	{"clock/access", []string{"clock"}},
 	{"clock/settings", []string{"clock"}},
 	{"clock/ringstream", []string{"clock"}},
-	{"clock/clockhttp", []string{"clock", "clock/access", "clock/bulk", "clock/repeat", "clock/ringstream", "clock/settings", "clock/stats"}},
+	{"clock/clockhttp",
+		[]string{"clock", "clock/access", "clock/bulk", "clock/repeat", "clock/ringstream", "clock/settings",
+			"clock/stats"}},
 	{"clock/console", nil},
-	{"clock/clockgrpc", []string{"clock", "clock/access", "clock/repeat", "clock/ringstream", "clock/clockgrpc/clockd/..."}},
+	{"clock/clockgrpc",
+		[]string{"clock", "clock/access", "clock/repeat", "clock/ringstream", "clock/clockgrpc/clockd/..."}},
 	{"clock/clockgrpc/clockd/v1", nil},
 	{"clock/clockgrpc/clockd/v1/clockdv1connect", []string{"clock/clockgrpc/clockd/v1"}},
 	{"store", []string{"clock", "clock/access", "clock/settings"}},
@@ -249,7 +252,8 @@ func skipForeign(root, dir, base string) error {
 		return nil
 	}
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	if err == nil || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" {
+	if err == nil || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" ||
+		base == "vendor" {
 		return filepath.SkipDir
 	}
 	return nil

@@ -112,7 +112,8 @@ const leastMillis = 100_000_000_000
 // look like seconds, with an error for the sender: such an alarm would ring at once.
 func InstantOfMillis(ms int64) (Instant, error) {
 	if ms >= 0 && ms < leastMillis {
-		return NoInstant, fmt.Errorf("time %d looks like seconds: a number is milliseconds since the epoch, from %d", ms, int64(leastMillis))
+		return NoInstant, fmt.Errorf("time %d looks like seconds: a number is milliseconds since the epoch, from %d",
+			ms, int64(leastMillis))
 	}
 	return checkInstant(Instant(ms))
 }
@@ -130,7 +131,8 @@ func strictRFC3339(s string) bool {
 
 func checkInstant(i Instant) (Instant, error) {
 	if !i.Valid() {
-		return NoInstant, fmt.Errorf("time is out of range: from 1970 to 9999, or %d milliseconds since the epoch", int64(MaxInstant))
+		return NoInstant, fmt.Errorf("time is out of range: from 1970 to 9999, or %d milliseconds since the epoch",
+			int64(MaxInstant))
 	}
 	return i, nil
 }

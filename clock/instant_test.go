@@ -94,11 +94,13 @@ func TestInstantIsWrittenInUTCWithMilliseconds(t *testing.T) {
 	if got := NoInstant.String(); got != "none" {
 		t.Errorf("got %q", got)
 	}
-	if !NoInstant.Time().IsZero() || NoInstant.Valid() || (MaxInstant + 1).Valid() || !Instant(0).Valid() || !MaxInstant.Valid() {
+	if !NoInstant.Time().IsZero() || NoInstant.Valid() || (MaxInstant + 1).Valid() || !Instant(0).Valid() ||
+		!MaxInstant.Valid() {
 		t.Error("NoInstant or the bounds of valid instants are wrong")
 	}
 	b, err := json.Marshal(map[string]Instant{"a": 0, "b": MaxInstant, "c": NoInstant})
-	if want := `{"a":"1970-01-01T00:00:00.000Z","b":"9999-12-31T23:59:59.999Z","c":null}`; string(b) != want || err != nil {
+	if want := `{"a":"1970-01-01T00:00:00.000Z","b":"9999-12-31T23:59:59.999Z","c":null}`; string(b) != want ||
+		err != nil {
 		t.Errorf("got %s, %v; want %s", b, err, want)
 	}
 }
@@ -146,7 +148,8 @@ func TestInstantSubEndsAtTheLongestDuration(t *testing.T) {
 func TestParseDurationReadsUnits(t *testing.T) {
 	for in, want := range map[string]time.Duration{
 		"0s": 0, "250ms": 250 * time.Millisecond, "30m": 30 * time.Minute,
-		"1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "0d": 0, "1500us": time.Millisecond,
+		"1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "0d": 0,
+		"1500us":          time.Millisecond,
 		"9223372036854ms": time.Duration(maxMillis) * time.Millisecond, "106751d": 106751 * 24 * time.Hour,
 	} {
 		if got, err := ParseDuration(in); got != want || err != nil {
@@ -157,10 +160,12 @@ func TestParseDurationReadsUnits(t *testing.T) {
 
 func TestParseDurationRefusesOtherTexts(t *testing.T) {
 	for in, why := range map[string]string{
-		"": "neither", "soon": "neither", "5x": "neither", "d": "neither", "1.5d": "neither", "106752d": "neither", " 5m": "neither",
+		"": "neither", "soon": "neither", "5x": "neither", "d": "neither", "1.5d": "neither", "106752d": "neither",
+		" 5m":            "neither",
 		"9999999999999d": "neither", "-213503982334602d": "neither", "300000h00m1e9s": "neither", "9999999h": "neither",
 		"-5m": "negative", "-1ns": "negative", "-1d": "negative", "99999999999999999999h": "too long",
-		"0": "has no unit", "250": "has no unit", "+5": "has no unit", "-1": "has no unit", "1.5": "has no unit", "9223372036854775808": "has no unit",
+		"0": "has no unit", "250": "has no unit", "+5": "has no unit", "-1": "has no unit", "1.5": "has no unit",
+		"9223372036854775808": "has no unit",
 	} {
 		if got, err := ParseDuration(in); err == nil || !strings.Contains(err.Error(), why) || got != 0 {
 			t.Errorf("%q is read as %s, %v; want an error with %q", in, got, err, why)

@@ -75,7 +75,8 @@ func ValidateApplication(s string) error {
 func ValidateBusinessID(s string) error {
 	switch {
 	case s == "" || len(s) > MaxBusinessID:
-		return invalid(CodeInvalidBusinessID, "business_id", fmt.Sprintf("business_id must be 1 to %d bytes, not %d", MaxBusinessID, len(s)))
+		return invalid(CodeInvalidBusinessID, "business_id",
+			fmt.Sprintf("business_id must be 1 to %d bytes, not %d", MaxBusinessID, len(s)))
 	case !utf8.ValidString(s):
 		return invalid(CodeInvalidBusinessID, "business_id", "business_id must be UTF-8")
 	case s == "." || s == "..":

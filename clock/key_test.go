@@ -57,7 +57,8 @@ func TestValidateApplicationAllowsTheDocumentedCharacters(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", ".", ".a", "-a", "_a", "a b", "a/b", "ø", "aø", "a\n", "a\x00", "a%20", "a:b", "[", "`a", "@", strings.Repeat("a", 65)} {
-		if field, code := invalidField(ValidateApplication(bad)); field != "application" || code != CodeInvalidApplication {
+		if field, code := invalidField(ValidateApplication(bad)); field != "application" ||
+			code != CodeInvalidApplication {
 			t.Errorf("%q got %q, %q", bad, field, code)
 		}
 	}
@@ -65,17 +66,20 @@ func TestValidateApplicationAllowsTheDocumentedCharacters(t *testing.T) {
 
 func TestValidateBusinessIDRefusesControlCharactersAndBlanks(t *testing.T) {
 	for _, good := range []string{
-		"a", "4711", "/", "%", "+", "a b", "ordre/æøå", "...", ".a", strings.Repeat("a", 128), strings.Repeat("ø", 64), "\ufeffa", "😀", "\ufffd",
+		"a", "4711", "/", "%", "+", "a b", "ordre/æøå", "...", ".a", strings.Repeat("a", 128), strings.Repeat("ø", 64),
+		"\ufeffa", "😀", "\ufffd",
 	} {
 		if err := ValidateBusinessID(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
-		"", ".", "..", " ", " a", "a ", "\ta", "a\n", "a\tb", "a\x00b", "a\x7fb", "a\u0085b", "\u00a0a", "a\u3000", "\xff", "a\xc3", "\xed\xa0\x80",
+		"", ".", "..", " ", " a", "a ", "\ta", "a\n", "a\tb", "a\x00b", "a\x7fb", "a\u0085b", "\u00a0a", "a\u3000",
+		"\xff", "a\xc3", "\xed\xa0\x80",
 		strings.Repeat("a", 129), strings.Repeat("ø", 64) + "a",
 	} {
-		if field, code := invalidField(ValidateBusinessID(bad)); field != "business_id" || code != CodeInvalidBusinessID {
+		if field, code := invalidField(ValidateBusinessID(bad)); field != "business_id" ||
+			code != CodeInvalidBusinessID {
 			t.Errorf("%q got %q, %q", bad, field, code)
 		}
 	}

@@ -55,9 +55,12 @@ func TestLayersRefuseAnUpwardReference(t *testing.T) {
 	}
 	for _, c := range []struct{ name, file, line, want string }{
 		{"references to the same and to lower layers", "", "", ""},
-		{"a type", "alarm.go", "var s *Service", "alarm.go:2 refers to Service, which service.go of a higher layer declares"},
-		{"a constant", "state.go", "var n = limit", "state.go:2 refers to limit, which writer.go of a higher layer declares"},
-		{"a method", "alarm.go", "func f(as []Alarm) { as[0].Ring() }", "alarm.go:2 refers to Ring, which service.go of a higher layer declares"},
+		{"a type", "alarm.go", "var s *Service",
+			"alarm.go:2 refers to Service, which service.go of a higher layer declares"},
+		{"a constant", "state.go", "var n = limit",
+			"state.go:2 refers to limit, which writer.go of a higher layer declares"},
+		{"a method", "alarm.go", "func f(as []Alarm) { as[0].Ring() }",
+			"alarm.go:2 refers to Ring, which service.go of a higher layer declares"},
 		{"a file without a layer", "retry.go", "package clock", "retry.go is in no layer"},
 		{"a layer without its file", "state.go", "gone", "state.go is in a layer, but does not exist"},
 	} {
@@ -134,7 +137,8 @@ func layerFaults(t *testing.T, fset *token.FileSet, files []*ast.File, table map
 		}
 		at, declared := fset.Position(use.Pos()), fset.Position(object.Pos())
 		if table[at.Filename] < table[declared.Filename] {
-			faults[fmt.Sprintf("%s:%d refers to %s, which %s of a higher layer declares", at.Filename, at.Line, object.Name(), declared.Filename)] = true
+			faults[fmt.Sprintf("%s:%d refers to %s, which %s of a higher layer declares", at.Filename, at.Line,
+				object.Name(), declared.Filename)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(faults))
@@ -164,5 +168,6 @@ func compiledImports(t *testing.T, fset *token.FileSet) types.Importer {
 		imported, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		compiled[imported] = file
 	}
-	return importer.ForCompiler(fset, "gc", func(imported string) (io.ReadCloser, error) { return os.Open(compiled[imported]) })
+	return importer.ForCompiler(fset, "gc",
+		func(imported string) (io.ReadCloser, error) { return os.Open(compiled[imported]) })
 }

@@ -51,7 +51,8 @@ func (l *life) set(t *rapid.T) {
 	}
 	s.AckTimeout = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "ack timeout")
 	s.MaxRings = rapid.IntRange(1, 3).Draw(t, "max rings")
-	s.Retry = RetryPolicy{Initial: 100 * time.Millisecond, Factor: 2, Cap: time.Second, Limit: rapid.IntRange(NoLimit, 2).Draw(t, "limit")}
+	s.Retry = RetryPolicy{Initial: 100 * time.Millisecond, Factor: 2, Cap: time.Second,
+		Limit: rapid.IntRange(NoLimit, 2).Draw(t, "limit")}
 	s.If.Kind = ConditionKind(rapid.IntRange(int(AnyRow), int(AtGeneration)).Draw(t, "if"))
 	s.If.Generation = int64(rapid.IntRange(1, 6).Draw(t, "generation"))
 	d := l.apply(t, Op{Set: s})
@@ -100,8 +101,10 @@ func (l *life) pause(t *rapid.T) {
 func (l *life) resume(t *rapid.T) {
 	l.skipLocked(t)
 	d := l.apply(t, Op{Resume: &Resume{Key: Key{"shop", "4711"}}})
-	if l.paused != (d.Verdict == Amend) || l.paused && (l.row.State != Scheduled || l.row.NextTryTime != max(l.row.RingAt, l.now)) {
-		t.Fatalf("a resume is %s (%v), the alarm was paused before: %v; it leaves %+v", d.Verdict, d.Err, l.paused, l.row)
+	if l.paused != (d.Verdict == Amend) ||
+		l.paused && (l.row.State != Scheduled || l.row.NextTryTime != max(l.row.RingAt, l.now)) {
+		t.Fatalf("a resume is %s (%v), the alarm was paused before: %v; it leaves %+v", d.Verdict, d.Err, l.paused,
+			l.row)
 	}
 	l.paused = false
 }
@@ -187,8 +190,9 @@ func (l *life) takeClaim(t *rapid.T) {
 	}
 	a := l.row
 	ring := &Ring{
-		AlarmID: a.ID, Key: a.Key, Generation: a.Generation, RingNo: a.RingNo + 1, LatestRingAt: a.LatestRingAt, RungAt: l.now,
-		Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, Before: a.RingRow,
+		AlarmID: a.ID, Key: a.Key, Generation: a.Generation, RingNo: a.RingNo + 1, LatestRingAt: a.LatestRingAt,
+		RungAt: l.now,
+		Retry:  a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, Before: a.RingRow,
 	}
 	l.acks.claimed()
 	switch {
@@ -206,7 +210,8 @@ func (l *life) takeClaim(t *rapid.T) {
 		a.State, a.RungAt, a.NextTryTime = Ringing, NoInstant, l.now+2000
 	}
 	if id := ring.MessageID(); l.stopped[a.Generation] || l.confirmed[id] || l.paused {
-		t.Fatalf("ring %s starts; generation cancelled: %v, ring confirmed: %v, paused: %v", id, l.stopped[a.Generation], l.confirmed[id], l.paused)
+		t.Fatalf("ring %s starts; generation cancelled: %v, ring confirmed: %v, paused: %v", id,
+			l.stopped[a.Generation], l.confirmed[id], l.paused)
 	}
 }
 

@@ -45,7 +45,8 @@ func TestRingUnpacksItsMessage(t *testing.T) {
 	if err := r.SetPayload(MessagePayload, packed[:5]); err == nil {
 		t.Error("a cut message was unpacked")
 	}
-	if err := r.SetPayload(Text, []byte("text")); err != nil || r.Message != nil || string(r.Payload) != "text" || r.PayloadKind != Text {
+	if err := r.SetPayload(Text, []byte("text")); err != nil || r.Message != nil || string(r.Payload) != "text" ||
+		r.PayloadKind != Text {
 		t.Errorf("ring has message %+v, payload %q of kind %d, err %v", r.Message, r.Payload, r.PayloadKind, err)
 	}
 }

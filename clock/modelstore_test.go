@@ -34,7 +34,8 @@ type modelStore struct {
 var _ Store = (*modelStore)(nil)
 
 func newModelStore() *modelStore {
-	return &modelStore{latency: 10 * time.Millisecond, rows: map[Key]*Alarm{}, locked: map[Key]time.Time{}, writing: map[Key]bool{}}
+	return &modelStore{latency: 10 * time.Millisecond, rows: map[Key]*Alarm{}, locked: map[Key]time.Time{},
+		writing: map[Key]bool{}}
 }
 
 func (m *modelStore) Write(ctx context.Context, r WriteRequest) ([]Decision, error) {
@@ -152,7 +153,8 @@ func (m *modelStore) List(_ context.Context, q ListQuery, take func(*Alarm) bool
 	defer m.mu.Unlock()
 	var list []Alarm
 	for k, row := range m.rows {
-		if k.Application == q.Application && strings.HasPrefix(k.BusinessID, q.Prefix) && k.BusinessID > q.After.BusinessID &&
+		if k.Application == q.Application && strings.HasPrefix(k.BusinessID, q.Prefix) &&
+			k.BusinessID > q.After.BusinessID &&
 			(len(q.States) == 0 || slices.Contains(q.States, row.State)) {
 			list = append(list, *row)
 		}
@@ -230,7 +232,9 @@ type testService struct {
 }
 
 // withService runs f with a running Service. configure may change the configuration and the store; nil: defaults.
-func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore), f func(t *testing.T, s *testService)) {
+func withService(
+	t *testing.T, configure func(cfg *ServiceConfig, st *modelStore), f func(t *testing.T, s *testService),
+) {
 	t.Helper()
 	inBubble(t, func(t *testing.T, c *remoteClock, tb *Timebase) {
 		synctest.Wait() // the first sample
@@ -239,9 +243,12 @@ func withService(t *testing.T, configure func(cfg *ServiceConfig, st *modelStore
 		if configure != nil {
 			configure(&cfg, st)
 		}
-		s := &testService{store: st, clock: c, ended: make(chan struct{}), ops: map[Verdict]int{}, dropped: map[DropReason]int{}}
+		s := &testService{store: st, clock: c, ended: make(chan struct{}), ops: map[Verdict]int{},
+			dropped: map[DropReason]int{}}
 		var err error
-		s.Service, err = NewService(cfg, ServiceDeps{Store: st, Time: tb, Listener: listenerFunc(s.wake), Metrics: Metrics{Op: s.countOp, Dropped: s.countDrop}})
+		s.Service, err = NewService(cfg,
+			ServiceDeps{Store: st, Time: tb, Listener: listenerFunc(s.wake),
+				Metrics: Metrics{Op: s.countOp, Dropped: s.countDrop}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,12 +275,14 @@ func (s *testService) checkEmpty(t *testing.T) {
 	t.Helper()
 	q := s.writer
 	slots := &q.lockSlots
-	if q.ops != 0 || q.bytes != 0 || q.ready != 0 || q.youngGroups != 0 || len(q.apps) != 0 || len(q.keys) != 0 || len(q.appsBySize) != 0 {
+	if q.ops != 0 || q.bytes != 0 || q.ready != 0 || q.youngGroups != 0 || len(q.apps) != 0 || len(q.keys) != 0 ||
+		len(q.appsBySize) != 0 {
 		t.Errorf("the queue still counts %d ops, %d bytes, %d ready, %d groups, %d applications, %d keys, %d in order of size",
 			q.ops, q.bytes, q.ready, q.youngGroups, len(q.apps), len(q.keys), len(q.appsBySize))
 	}
 	if slots.free != s.cfg.Writer.LockedWrites || len(slots.turns) != 0 || len(slots.byApplication) != 0 {
-		t.Errorf("%d slots are free, and %d of %d applications wait for one", slots.free, len(slots.turns), len(slots.byApplication))
+		t.Errorf("%d slots are free, and %d of %d applications wait for one", slots.free, len(slots.turns),
+			len(slots.byApplication))
 	}
 }
 

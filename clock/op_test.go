@@ -4,8 +4,10 @@ import "testing"
 
 func TestOpsHaveNames(t *testing.T) {
 	for want, op := range map[string]Op{
-		"set": {Set: &Set{}}, "cancel": {Cancel: &Cancel{}}, "kick": {Kick: &Kick{}}, "discard": {Discard: &Discard{}}, "pause": {Pause: &Pause{}}, "resume": {Resume: &Resume{}}, "recompute": {Recompute: &Recompute{}}, "shift": {Shift: &Shift{}},
-		"ack": {Answer: &Answer{Kind: Ack}}, "touch": {Answer: &Answer{Kind: Touch}},
+		"set": {Set: &Set{}}, "cancel": {Cancel: &Cancel{}}, "kick": {Kick: &Kick{}}, "discard": {Discard: &Discard{}},
+		"pause": {Pause: &Pause{}}, "resume": {Resume: &Resume{}}, "recompute": {Recompute: &Recompute{}},
+		"shift": {Shift: &Shift{}},
+		"ack":   {Answer: &Answer{Kind: Ack}}, "touch": {Answer: &Answer{Kind: Touch}},
 	} {
 		if got := op.Name(); got != want {
 			t.Errorf("%s is named %q", want, got)
@@ -21,8 +23,10 @@ func TestOpHasTheKeyAndSizeOfItsRequest(t *testing.T) {
 		t.Error("wrong key")
 	}
 	for _, op := range []Op{
-		{Answer: &Answer{Key: Key{"shop", "b"}}}, {Kick: &Kick{Key: Key{"shop", "b"}}}, {Discard: &Discard{Key: Key{"shop", "b"}}},
-		{Pause: &Pause{Key: Key{"shop", "b"}}}, {Resume: &Resume{Key: Key{"shop", "b"}}}, {Recompute: &Recompute{Key: Key{"shop", "b"}}}, {Shift: &Shift{Key: Key{"shop", "b"}}},
+		{Answer: &Answer{Key: Key{"shop", "b"}}}, {Kick: &Kick{Key: Key{"shop", "b"}}},
+		{Discard: &Discard{Key: Key{"shop", "b"}}},
+		{Pause: &Pause{Key: Key{"shop", "b"}}}, {Resume: &Resume{Key: Key{"shop", "b"}}},
+		{Recompute: &Recompute{Key: Key{"shop", "b"}}}, {Shift: &Shift{Key: Key{"shop", "b"}}},
 	} {
 		if op.Key() != cancel.Key() || op.Size() != cancel.Size() {
 			t.Errorf("%+v: key %v, size %d", op, op.Key(), op.Size())

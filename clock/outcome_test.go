@@ -5,7 +5,8 @@ import "testing"
 func TestOutcomesHaveFixedNumbersAndNames(t *testing.T) {
 	kinds := append(OutcomeKinds(), Released, Buried, Unacknowledged, TooLate, Unreadable, Awaited)
 	for i, want := range []string{
-		"confirmed", "returned", "nacked", "in_doubt", "refused", "unsent", "untaken", "released", "buried", "unacknowledged",
+		"confirmed", "returned", "nacked", "in_doubt", "refused", "unsent", "untaken", "released", "buried",
+		"unacknowledged",
 		"too_late", "unreadable", "awaited",
 	} {
 		k := kinds[i]

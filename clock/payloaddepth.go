@@ -11,7 +11,8 @@ const MaxPayloadDepth = 500
 // nestsTooDeep reports whether a valid JSON text nests deeper than MaxPayloadDepth. It looks at each byte only if the
 // text has enough brackets.
 func nestsTooDeep(text []byte) bool {
-	if len(text) <= 2*MaxPayloadDepth || bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) <= MaxPayloadDepth {
+	if len(text) <= 2*MaxPayloadDepth ||
+		bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) <= MaxPayloadDepth {
 		return false
 	}
 	depth := 0

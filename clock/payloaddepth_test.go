@@ -15,11 +15,13 @@ func TestPayloadsThatNestTooDeepAreRefused(t *testing.T) {
 		kind    PayloadKind
 		refused bool
 	}{
-		"deepest":                  {nested(MaxPayloadDepth, "1"), JSON, false},
-		"one deeper":               {nested(MaxPayloadDepth, "[]"), JSON, true},
-		"deep, after wide":         {"[" + strings.Repeat("[],", MaxPayloadDepth) + nested(MaxPayloadDepth, "1") + "]", JSON, true},
-		"wide":                     {"[" + strings.Repeat(`{"a":[]},`, 4*MaxPayloadDepth) + "1]", JSON, false},
-		"brackets in strings":      {`["` + strings.Repeat(`[{\"`, 4*MaxPayloadDepth) + `", "\\", [` + `"` + strings.Repeat("{", MaxPayloadDepth) + `"]]`, JSON, false},
+		"deepest":    {nested(MaxPayloadDepth, "1"), JSON, false},
+		"one deeper": {nested(MaxPayloadDepth, "[]"), JSON, true},
+		"deep, after wide": {"[" + strings.Repeat("[],", MaxPayloadDepth) + nested(MaxPayloadDepth, "1") + "]",
+			JSON, true},
+		"wide": {"[" + strings.Repeat(`{"a":[]},`, 4*MaxPayloadDepth) + "1]", JSON, false},
+		"brackets in strings": {`["` + strings.Repeat(`[{\"`,
+			4*MaxPayloadDepth) + `", "\\", [` + `"` + strings.Repeat("{", MaxPayloadDepth) + `"]]`, JSON, false},
 		"deep, after such strings": {`["\\\"[", ` + nested(MaxPayloadDepth, "1") + "]", JSON, true},
 		"text":                     {nested(4*MaxPayloadDepth, "1"), Text, false},
 	} {

@@ -31,7 +31,8 @@ func TestBriefAnswersHoldNoPayload(t *testing.T) {
 		}
 		d, err := s.Submit(Op{Set: absent, Brief: true}).Wait(t.Context())
 		var e *Error
-		if !errors.As(err, &e) || e.Code != CodeConditionFailed || e.Alarm.Payload != nil || e.Alarm.Generation != 1 || d.Alarm.Payload != nil {
+		if !errors.As(err, &e) || e.Code != CodeConditionFailed || e.Alarm.Payload != nil || e.Alarm.Generation != 1 ||
+			d.Alarm.Payload != nil {
 			t.Errorf("refused with %+v", err)
 		}
 		if stored, err := s.Get(t.Context(), absent.Key); err != nil || len(stored.Payload) == 0 {

@@ -69,8 +69,10 @@ func (p *Progress) Encode() string {
 		return ""
 	}
 	text, err := json.Marshal(storedProgress{
-		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At, DecidedUntil: p.DecidedUntil,
-		Label: p.Label, RingsBefore: p.RingsBefore, Queued: p.Queued, Kicked: p.Kicked, Rung: p.Rung, Missed: p.Missed, Skipped: p.Skipped, Failed: p.Failed,
+		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At,
+		DecidedUntil: p.DecidedUntil,
+		Label:        p.Label, RingsBefore: p.RingsBefore, Queued: p.Queued, Kicked: p.Kicked, Rung: p.Rung, Missed: p.Missed,
+		Skipped: p.Skipped, Failed: p.Failed,
 		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
 	})
 	if err != nil { // no field has a type that fails
@@ -94,7 +96,8 @@ func DecodeProgress(text string) (Progress, error) {
 		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
 	}
 	return Progress{
-		Current: repeat.Occurrence{At: s.At, Number: s.Number}, Next: repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
+		Current:      repeat.Occurrence{At: s.At, Number: s.Number},
+		Next:         repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
 		DecidedUntil: s.DecidedUntil, Label: s.Label, RingsBefore: s.RingsBefore, Queued: s.Queued, Kicked: s.Kicked,
 		Rung: s.Rung, Missed: s.Missed, Skipped: s.Skipped, Failed: s.Failed,
 		Lateness: s.Lateness, LatenessMax: s.LatenessMax, LatenessSum: s.LatenessSum,
@@ -113,7 +116,8 @@ func RepetitionOf(rule *repeat.Rule, key Key, generation int64) Repetition {
 	if rule == nil {
 		return Repetition{}
 	}
-	return Repetition{Rule: rule, Alarm: repeat.Ringer{Application: key.Application, BusinessID: key.BusinessID, Generation: generation}}
+	return Repetition{Rule: rule,
+		Alarm: repeat.Ringer{Application: key.Application, BusinessID: key.BusinessID, Generation: generation}}
 }
 
 // RingAt returns when the occurrence is to ring.

@@ -100,9 +100,10 @@ type repeatLife struct {
 
 func newRepeatLife(t *rapid.T) *repeatLife {
 	spec := repeat.Spec{
-		Jitter:  rapid.SampledFrom([]int64{0, 0, 700}).Draw(t, "jitter"),
-		Times:   rapid.SampledFrom([]int64{0, 0, 25}).Draw(t, "times"),
-		Missed:  rapid.SampledFrom([]repeat.Missed{repeat.MissedOnce, repeat.MissedSkip, repeat.MissedAll}).Draw(t, "missed"),
+		Jitter: rapid.SampledFrom([]int64{0, 0, 700}).Draw(t, "jitter"),
+		Times:  rapid.SampledFrom([]int64{0, 0, 25}).Draw(t, "times"),
+		Missed: rapid.SampledFrom([]repeat.Missed{repeat.MissedOnce, repeat.MissedSkip, repeat.MissedAll}).Draw(t,
+			"missed"),
 		Overlap: rapid.SampledFrom([]repeat.Overlap{repeat.OverlapSkip, repeat.OverlapQueueOne}).Draw(t, "overlap"),
 
 		LatestAfter: rapid.SampledFrom([]int64{0, 0, 5000}).Draw(t, "latest after"),
@@ -120,7 +121,8 @@ func newRepeatLife(t *rapid.T) *repeatLife {
 	s.RingAt, s.Repeat = NoInstant, mustRule(t, spec)
 	s.AckTimeout = rapid.SampledFrom([]time.Duration{0, 2 * time.Second}).Draw(t, "ack timeout")
 	s.MaxRings = rapid.IntRange(1, 3).Draw(t, "max rings")
-	s.Retry = RetryPolicy{Initial: 100 * time.Millisecond, Factor: 2, Cap: time.Second, Limit: rapid.IntRange(NoLimit, 2).Draw(t, "limit")}
+	s.Retry = RetryPolicy{Initial: 100 * time.Millisecond, Factor: 2, Cap: time.Second,
+		Limit: rapid.IntRange(NoLimit, 2).Draw(t, "limit")}
 	if err := s.Validate(DefaultMaxPayload); err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +168,11 @@ func (l *repeatLife) claim(t *rapid.T) {
 		return
 	}
 	ring := &Ring{
-		AlarmID: l.row.ID, Key: l.row.Key, Generation: l.row.Generation, RingNo: chosen.RingNo + 1, RungAt: l.now, Retry: l.row.Retry,
+		AlarmID: l.row.ID, Key: l.row.Key, Generation: l.row.Generation, RingNo: chosen.RingNo + 1, RungAt: l.now,
+		Retry:      l.row.Retry,
 		AckTimeout: l.row.AckTimeout, MaxRings: l.row.MaxRings, Repetition: l.row.Repetition(), Before: chosen,
-		LatestRingAt: l.row.Repetition().Latest(&chosen.Progress), RingAt: l.row.Repetition().RingAt(chosen.Progress.Current),
+		LatestRingAt: l.row.Repetition().Latest(&chosen.Progress),
+		RingAt:       l.row.Repetition().RingAt(chosen.Progress.Current),
 	}
 	if ring.Occurrence() != want {
 		t.Fatalf("the ring is of %v, the model says %v", ring.Occurrence(), want)
@@ -182,7 +186,8 @@ func (l *repeatLife) claim(t *rapid.T) {
 		if l.now < ring.RingAt {
 			t.Fatalf("rung at %v, before %v", l.now, ring.RingAt)
 		}
-		kind := rapid.SampledFrom([]OutcomeKind{Confirmed, Confirmed, Confirmed, Returned, Nacked, Doubtful, Unsent}).Draw(t, "outcome")
+		kind := rapid.SampledFrom([]OutcomeKind{Confirmed, Confirmed, Confirmed, Returned, Nacked, Doubtful,
+			Unsent}).Draw(t, "outcome")
 		if o, used := l.rings[ring.RingNo]; kind != Unsent && used && o != want.Number {
 			t.Fatalf("ring %d is of occurrence %d, and was of %d", ring.RingNo, want.Number, o)
 		}
@@ -205,7 +210,8 @@ func (l *repeatLife) settle(t *rapid.T, ring *Ring, outcome Outcome) {
 		m.unsent()
 	case outcome.Kind == TooLate && !m.begun:
 		m.end(&m.missed, l.now)
-	case outcome.Kind == TooLate || outcome.Kind == Unacknowledged || outcome.Final || exhausted && (outcome.Kind == Returned || outcome.Kind == Nacked):
+	case outcome.Kind == TooLate || outcome.Kind == Unacknowledged || outcome.Final ||
+		exhausted && (outcome.Kind == Returned || outcome.Kind == Nacked):
 		m.end(&m.failed, l.now)
 	case outcome.Kind == Confirmed && ring.AckTimeout == 0:
 		m.end(&m.rung, l.now)
@@ -220,7 +226,8 @@ func (l *repeatLife) answer(t *rapid.T) {
 	}
 	kind := rapid.SampledFrom([]AnswerKind{Ack, Ack, Release, Bury, Touch}).Draw(t, "answer")
 	id := RingID{AlarmID: l.row.ID, Generation: l.row.Generation, RingNo: l.row.RingNo}
-	d := Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: kind, Delay: Delay{Given: true, Span: time.Second}}}.Decide(&l.row, l.now)
+	d := Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: kind,
+		Delay: Delay{Given: true, Span: time.Second}}}.Decide(&l.row, l.now)
 	if d.Verdict != Amend {
 		t.Fatalf("the %s is %s: %v", kind, d.Verdict, d.Err)
 	}
@@ -232,7 +239,8 @@ func (l *repeatLife) answer(t *rapid.T) {
 		l.model.end(&l.model.failed, l.now)
 	default:
 	}
-	if again := (Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: Ack}}).Decide(&l.row, l.now); kind == Ack && again.Verdict != Refuse {
+	if again := (Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: Ack}}).Decide(&l.row, l.now); kind == Ack &&
+		again.Verdict != Refuse {
 		t.Fatal("the ring is answered twice")
 	}
 }

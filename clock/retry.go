@@ -42,11 +42,13 @@ func (p RetryPolicy) Validate() error {
 	case p.Initial < time.Millisecond || p.Initial > maxRetryWait || !wholeMillis(p.Initial):
 		return invalid(CodeOutOfRange, "retry.initial", "retry.initial must be from 1ms to 24h, in whole milliseconds")
 	case p.Cap < p.Initial || p.Cap > maxRetryWait || !wholeMillis(p.Cap):
-		return invalid(CodeOutOfRange, "retry.cap", "retry.cap must be from retry.initial to 24h, in whole milliseconds")
+		return invalid(CodeOutOfRange, "retry.cap",
+			"retry.cap must be from retry.initial to 24h, in whole milliseconds")
 	case math.IsNaN(p.Factor) || p.Factor < 1 || p.Factor > 100:
 		return invalid(CodeOutOfRange, "retry.factor", "retry.factor must be from 1 to 100")
 	case p.Limit < NoLimit || p.Limit > maxRetryLimit:
-		return invalid(CodeOutOfRange, "retry.limit", fmt.Sprintf("retry.limit must be null or from 0 to %d", maxRetryLimit))
+		return invalid(CodeOutOfRange, "retry.limit",
+			fmt.Sprintf("retry.limit must be null or from 0 to %d", maxRetryLimit))
 	}
 	return nil
 }
@@ -57,7 +59,8 @@ func (p RetryPolicy) CheckDefaultCap(given bool) error {
 	if given || p.Initial <= p.Cap {
 		return nil
 	}
-	return invalid(CodeOutOfRange, "retry.cap", fmt.Sprintf("retry.initial is longer than retry.cap, whose default is %s: give retry.cap too", p.Cap))
+	return invalid(CodeOutOfRange, "retry.cap",
+		fmt.Sprintf("retry.initial is longer than retry.cap, whose default is %s: give retry.cap too", p.Cap))
 }
 
 // wholeMillis reports whether a column in milliseconds stores d exactly. A rounded duration would make a repeated set

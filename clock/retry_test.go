@@ -23,9 +23,11 @@ func TestRetryWaitsGrowUpToTheCap(t *testing.T) {
 		{DefaultRetryPolicy(), 1_000_000, 15 * time.Second, 30 * time.Second},
 		{fixed, 1, 5 * time.Second, 10 * time.Second},
 		{fixed, 1000, 5 * time.Second, 10 * time.Second},
-		{RetryPolicy{Initial: time.Millisecond, Factor: 1, Cap: time.Millisecond}, 3, time.Millisecond, time.Millisecond},
+		{RetryPolicy{Initial: time.Millisecond, Factor: 1, Cap: time.Millisecond}, 3, time.Millisecond,
+			time.Millisecond},
 		{RetryPolicy{Initial: time.Millisecond, Factor: 1.5, Cap: time.Second}, 2, time.Millisecond, time.Millisecond},
-		{RetryPolicy{Initial: time.Millisecond, Factor: 2.5, Cap: time.Second}, 2, 2 * time.Millisecond, 2 * time.Millisecond},
+		{RetryPolicy{Initial: time.Millisecond, Factor: 2.5, Cap: time.Second}, 2, 2 * time.Millisecond,
+			2 * time.Millisecond},
 		{RetryPolicy{Initial: 24 * time.Hour, Factor: 100, Cap: 24 * time.Hour}, 400, 12 * time.Hour, 24 * time.Hour},
 	} {
 		if got := c.p.Wait(c.failed, 0); got != c.half {
@@ -94,9 +96,12 @@ func TestRetryPolicyIsStoredAsJSON(t *testing.T) {
 		t.Errorf("the default is stored as %q", got)
 	}
 	for want, p := range map[string]RetryPolicy{
-		`{"initial":1500,"factor":1,"cap":60000,"limit":3}`:     {Initial: 1500 * time.Millisecond, Factor: 1, Cap: time.Minute, Limit: 3},
-		`{"initial":1000,"factor":2,"cap":30000,"limit":0}`:     {Initial: time.Second, Factor: 2, Cap: 30 * time.Second},
-		`{"initial":1000,"factor":1.5,"cap":1000,"limit":null}`: {Initial: time.Second, Factor: 1.5, Cap: time.Second, Limit: NoLimit},
+		`{"initial":1500,"factor":1,"cap":60000,"limit":3}`: {Initial: 1500 * time.Millisecond, Factor: 1,
+			Cap: time.Minute, Limit: 3},
+		`{"initial":1000,"factor":2,"cap":30000,"limit":0}`: {Initial: time.Second, Factor: 2,
+			Cap: 30 * time.Second},
+		`{"initial":1000,"factor":1.5,"cap":1000,"limit":null}`: {Initial: time.Second, Factor: 1.5, Cap: time.Second,
+			Limit: NoLimit},
 	} {
 		if got := p.Encode(); got != want {
 			t.Errorf("%+v is stored as %s, want %s", p, got, want)

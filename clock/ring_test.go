@@ -7,10 +7,12 @@ import (
 
 func testRing() *Ring {
 	return &Ring{
-		AlarmID: 7, Key: Key{"shop", "4711"}, Generation: 3, RingNo: 2, RingAt: 1000, LatestRingAt: NoInstant, RungAt: 50_000, ClaimID: "new",
+		AlarmID: 7, Key: Key{"shop", "4711"}, Generation: 3, RingNo: 2, RingAt: 1000, LatestRingAt: NoInstant,
+		RungAt: 50_000, ClaimID: "new",
 		Retry: RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: 5}, MaxRings: 10,
 		Before: RingRow{
-			State: Scheduled, NextTryTime: 49_000, RingNo: 1, RetryTimes: 4, LastError: "no queue", ClaimID: "old", RungAt: 40_000,
+			State: Scheduled, NextTryTime: 49_000, RingNo: 1, RetryTimes: 4, LastError: "no queue", ClaimID: "old",
+			RungAt:     40_000,
 			UpdateTime: 41_000, FinishedAt: NoInstant,
 		},
 	}

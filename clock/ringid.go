@@ -29,7 +29,8 @@ func ParseRingID(s string) (RingID, error) {
 }
 
 func invalidRingID() error {
-	return invalid(CodeInvalidValue, "message_id", "message_id must be the message id of a ring: <id>.<generation>.<ring_no>")
+	return invalid(CodeInvalidValue, "message_id",
+		"message_id must be the message id of a ring: <id>.<generation>.<ring_no>")
 }
 
 // maxRingNo is the largest number that the column ring_no holds.

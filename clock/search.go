@@ -23,7 +23,8 @@ const (
 // Validate returns an ErrInvalid that names the first offending field, or nil.
 func (q *SearchQuery) Validate() error {
 	if ValidateBusinessID(q.Text) != nil {
-		return invalid(CodeInvalidValue, "q", "q must be a business id, a message id, or with application the beginning of a business id")
+		return invalid(CodeInvalidValue, "q",
+			"q must be a business id, a message id, or with application the beginning of a business id")
 	}
 	if q.Limit < 1 || q.Limit > MaxSearchLimit {
 		return invalid(CodeOutOfRange, "limit", "limit must be from 1 to 100")
@@ -156,7 +157,8 @@ func (s *Search) byPrefix(ctx context.Context, f *finding) error {
 	}
 	// One alarm more than the limit shows whether further alarms follow. The alarm whose id is the text may have passed
 	// already.
-	list := ListQuery{Application: f.query.Application, Prefix: f.query.Text, DueAfter: NoInstant, DueBefore: NoInstant, Limit: f.query.Limit + 1}
+	list := ListQuery{Application: f.query.Application, Prefix: f.query.Text, DueAfter: NoInstant, DueBefore: NoInstant,
+		Limit: f.query.Limit + 1}
 	for {
 		next, err := s.store.List(ctx, list, f.pass)
 		if err != nil || next.IsZero() || f.more {

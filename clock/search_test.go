@@ -77,7 +77,8 @@ func (s *searchedStore) Keys(_ context.Context, ids []int64) (map[int64]Key, err
 }
 
 func TestSearchFindsAlarmsByEachKindOfText(t *testing.T) {
-	s := searched(Key{"shop", "order-1"}, Key{"bank", "order-1"}, Key{"bank", "order-10"}, Key{"bank", "order-11"}, Key{"bank", "2.1.1"}, Key{"shop", "4.9"})
+	s := searched(Key{"shop", "order-1"}, Key{"bank", "order-1"}, Key{"bank", "order-10"}, Key{"bank", "order-11"},
+		Key{"bank", "2.1.1"}, Key{"shop", "4.9"})
 	for _, c := range []struct {
 		text, application string
 		limit             int
@@ -120,18 +121,21 @@ func TestSearchLooksIntoSomeApplicationsAtATime(t *testing.T) {
 	}
 	found := 0
 	take := func(*Alarm) bool { found++; return found < 130 }
-	if more, err := NewSearch(s).Find(t.Context(), SearchQuery{Text: "y", Limit: 20}, take); more || err != nil || !slices.Equal(s.probes, []int{100, 100, 50}) {
+	if more, err := NewSearch(s).Find(t.Context(), SearchQuery{Text: "y", Limit: 20}, take); more || err != nil ||
+		!slices.Equal(s.probes, []int{100, 100, 50}) {
 		t.Errorf("probes %v, more %t, %v", s.probes, more, err)
 	}
 	s.probes = nil
-	if more, err := NewSearch(s).Find(t.Context(), SearchQuery{Text: "x", Limit: 20}, take); !more || err != nil || found != 20 || !slices.Equal(s.probes, []int{100}) {
+	if more, err := NewSearch(s).Find(t.Context(), SearchQuery{Text: "x", Limit: 20}, take); !more || err != nil ||
+		found != 20 || !slices.Equal(s.probes, []int{100}) {
 		t.Errorf("%d found by probes %v, more %t, %v", found, s.probes, more, err)
 	}
 }
 
 func TestSearchRefusesWrongQueries(t *testing.T) {
 	for field, q := range map[string]SearchQuery{
-		"q": {Limit: 20}, "limit": {Text: "x", Limit: MaxSearchLimit + 1}, "application": {Text: "x", Application: "a b", Limit: 1},
+		"q": {Limit: 20}, "limit": {Text: "x", Limit: MaxSearchLimit + 1},
+		"application": {Text: "x", Application: "a b", Limit: 1},
 	} {
 		_, err := NewSearch(searched()).Find(t.Context(), q, func(*Alarm) bool { return true })
 		if e, is := errors.AsType[*Error](err); !is || e.Kind != ErrInvalid || e.Field != field {

@@ -37,7 +37,8 @@ func TestWriterIsSequentialPerKey(t *testing.T) {
 					checkSequential(t, key, ps)
 				}
 				t.Logf("%v were decided, %v dropped", s.ops, s.dropped)
-				if s.dropped[DropAbandoned] == 0 || s.dropped[DropKeyFull] == 0 || s.dropped[DropQueueFull] == 0 || s.ops[Keep] == 0 || s.store.postponed == 0 {
+				if s.dropped[DropAbandoned] == 0 || s.dropped[DropKeyFull] == 0 || s.dropped[DropQueueFull] == 0 ||
+					s.ops[Keep] == 0 || s.store.postponed == 0 {
 					t.Errorf("%v were decided and %v dropped: the test does not try every case", s.ops, s.dropped)
 				}
 			})

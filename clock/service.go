@@ -24,7 +24,8 @@ func DefaultServiceConfig() ServiceConfig {
 func (c ServiceConfig) Validate() error {
 	var errs []error
 	if c.MaxPayload < 0 || c.MaxPayload > MaxStoredPayload {
-		errs = append(errs, fmt.Errorf("max payload must be from 0 to %d MiB: a claim holds some payloads in memory, a MEDIUMBLOB keeps 16 MiB", MaxStoredPayload>>20))
+		errs = append(errs,
+			fmt.Errorf("max payload must be from 0 to %d MiB: a claim holds some payloads in memory, a MEDIUMBLOB keeps 16 MiB", MaxStoredPayload>>20))
 	}
 	if c.MaxPayload > c.Writer.GroupBytes/2 {
 		errs = append(errs, errors.New("max payload must be at most half of the write group's bytes"))
@@ -63,7 +64,8 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	writer := newWriter(cfg.Writer, cfg.MaxPayload, writerDeps{
-		store: deps.Store, prober: deps.Prober, time: deps.Time, listener: deps.Listener, metrics: deps.Metrics, log: deps.Log,
+		store: deps.Store, prober: deps.Prober, time: deps.Time, listener: deps.Listener, metrics: deps.Metrics,
+		log: deps.Log,
 	})
 	if deps.Defaults == nil {
 		deps.Defaults = func(string) *Defaults { return nil }

@@ -39,7 +39,8 @@ func TestAnswersFindTheirAlarms(t *testing.T) {
 			{Ring: RingID{}, Kind: Ack},
 			{Ring: c, Kind: Touch},
 		})
-		if d := must(t, pending[0]); d.Verdict != Amend || d.Alarm.BusinessID != "a" || d.Alarm.State != Rung || d.Alarm.AnsweredBy != "worker-1" {
+		if d := must(t, pending[0]); d.Verdict != Amend || d.Alarm.BusinessID != "a" || d.Alarm.State != Rung ||
+			d.Alarm.AnsweredBy != "worker-1" {
 			t.Errorf("got %+v", d)
 		}
 		if d := must(t, pending[1]); d.Alarm.BusinessID != "b" || d.Alarm.State != Scheduled {
@@ -56,7 +57,10 @@ func TestAnswersFindTheirAlarms(t *testing.T) {
 		if want := [][]int64{{a.AlarmID, b.AlarmID, c.AlarmID, 99, a.AlarmID, c.AlarmID}}; !reflect.DeepEqual(s.store.keysCalls, want) {
 			t.Errorf("asked for %v, want %v", s.store.keysCalls, want)
 		}
-		if !slices.ContainsFunc(s.woken, func(d Decision) bool { return d.Verdict == Amend && d.Alarm.BusinessID == "b" }) {
+		if !slices.ContainsFunc(s.woken, func(d Decision) bool {
+			return d.Verdict == Amend &&
+				d.Alarm.BusinessID == "b"
+		}) {
 			t.Error("the listener did not get the release")
 		}
 	})
@@ -104,7 +108,8 @@ func TestAnswersWaitForTheRingThatTheyAnswer(t *testing.T) {
 					key := Key{"shop", "a"}
 					hold(s, key)
 					begun := time.Now()
-					p, repeated := s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack}), s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack})
+					p, repeated := s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack}), s.Answer(t.Context(),
+						Answer{Ring: ring, Kind: Ack})
 					time.Sleep(1900 * time.Millisecond)
 					select {
 					case <-p.Done():
@@ -274,8 +279,10 @@ func TestKickByFilterReturnsACursorWhenItsContextEnds(t *testing.T) {
 func TestKickByFilterRefusesInvalidQueries(t *testing.T) {
 	s := &Service{store: newModelStore()}
 	for field, q := range map[string]DeadQuery{
-		"application": {Limit: 1}, "limit": {Application: "shop"}, "state": {Application: "shop", Limit: 1, States: []State{Dead, Rung}},
-		"prefix": {Application: "shop", Limit: 1, Prefix: "\xff"}, "cursor": {Application: "shop", Limit: 1, After: "a\x00"},
+		"application": {Limit: 1}, "limit": {Application: "shop"},
+		"state":  {Application: "shop", Limit: 1, States: []State{Dead, Rung}},
+		"prefix": {Application: "shop", Limit: 1, Prefix: "\xff"},
+		"cursor": {Application: "shop", Limit: 1, After: "a\x00"},
 	} {
 		_, err := s.KickAll(t.Context(), q)
 		if got, _ := invalidField(err); got != field {

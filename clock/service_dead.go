@@ -42,7 +42,8 @@ func (s *Service) KickAll(ctx context.Context, query DeadQuery) (DeadResult, err
 
 // DiscardAll discards the alarms that query selects, as KickAll kicks them.
 func (s *Service) DiscardAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
-	return s.eachDead(ctx, query, func(k Key) Op { return Op{Discard: &Discard{Key: k}, Actor: query.Actor, Brief: true} })
+	return s.eachDead(ctx, query,
+		func(k Key) Op { return Op{Discard: &Discard{Key: k}, Actor: query.Actor, Brief: true} })
 }
 
 func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key) Op) (result DeadResult, err error) {
@@ -53,8 +54,9 @@ func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key)
 		return result, invalid(CodeInvalidValue, "state", "state must be dead, expired or both")
 	}
 	list := ListQuery{
-		Application: query.Application, States: query.States, DueAfter: NoInstant, DueBefore: NoInstant, Prefix: query.Prefix,
-		After: ListPosition{BusinessID: query.After},
+		Application: query.Application, States: query.States, DueAfter: NoInstant, DueBefore: NoInstant,
+		Prefix: query.Prefix,
+		After:  ListPosition{BusinessID: query.After},
 	}
 	if len(list.States) == 0 {
 		list.States = []State{Dead, Expired}

@@ -124,8 +124,10 @@ func TestListRefusesInvalidQueries(t *testing.T) {
 		{ListQuery{Application: "shop", Limit: 1, Prefix: long}, "prefix"},
 		{ListQuery{Application: "shop", Limit: 1, Prefix: "\xff"}, "prefix"},
 		{ListQuery{Application: "shop", Limit: 1, Prefix: "a\x00"}, "prefix"},
-		{ListQuery{Application: "shop", Limit: 1, DueAfter: NoInstant, After: ListPosition{BusinessID: "a\x00"}}, "cursor"},
-		{ListQuery{Application: "shop", Limit: 1, DueAfter: NoInstant, After: ListPosition{DueTime: 5, DueID: 1}}, "cursor"},
+		{ListQuery{Application: "shop", Limit: 1, DueAfter: NoInstant, After: ListPosition{BusinessID: "a\x00"}},
+			"cursor"},
+		{ListQuery{Application: "shop", Limit: 1, DueAfter: NoInstant, After: ListPosition{DueTime: 5, DueID: 1}},
+			"cursor"},
 		{ListQuery{Application: "shop", Limit: 1, DueAfter: 5, After: ListPosition{BusinessID: "a"}}, "cursor"},
 	} {
 		c.q.DueBefore = NoInstant

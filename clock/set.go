@@ -38,7 +38,8 @@ type Set struct {
 // option.
 func EmptySet() Set {
 	return Set{
-		Content: Content{RingAt: NoInstant, LatestRingAt: NoInstant, Retry: DefaultRetryPolicy(), MaxRings: DefaultMaxRings},
+		Content: Content{RingAt: NoInstant, LatestRingAt: NoInstant, Retry: DefaultRetryPolicy(),
+			MaxRings: DefaultMaxRings},
 		Omitted: RetryOption | AckTimeoutOption | MaxRingsOption,
 	}
 }
@@ -133,7 +134,8 @@ func (s *Set) Validate(maxPayload int) error {
 		}
 	}
 	if s.PayloadKind == JSON && nestsTooDeep(s.Payload) {
-		return invalid(CodeOutOfRange, "payload", fmt.Sprintf("payload nests arrays and objects more than %d levels deep", MaxPayloadDepth))
+		return invalid(CodeOutOfRange, "payload",
+			fmt.Sprintf("payload nests arrays and objects more than %d levels deep", MaxPayloadDepth))
 	}
 	if err := s.validateOptions(); err != nil {
 		return err
@@ -154,7 +156,8 @@ func (s *Set) validateTimes() error {
 	case !s.Delay.Given && !s.RingAt.Valid():
 		return invalid(CodeOutOfRange, "ring_at", fmt.Sprintf("ring_at must be from 0 to %d", int64(MaxInstant)))
 	case s.LatestRingAt != NoInstant && !s.LatestRingAt.Valid():
-		return invalid(CodeOutOfRange, "latest_ring_at", fmt.Sprintf("latest_ring_at must be from 0 to %d", int64(MaxInstant)))
+		return invalid(CodeOutOfRange, "latest_ring_at",
+			fmt.Sprintf("latest_ring_at must be from 0 to %d", int64(MaxInstant)))
 	case !s.Delay.Given:
 		return s.validateLatest()
 	}
@@ -169,7 +172,8 @@ func (s *Set) validateRepeat() error {
 	case s.RingAt != NoInstant:
 		return invalid(CodeAmbiguous, "ring_at", "give repeat or ring_at, not both: the rule says when the alarm rings")
 	case s.LatestRingAt != NoInstant:
-		return invalid(CodeAmbiguous, "latest_ring_at", "with repeat, give repeat.latest_after: it counts from each occurrence")
+		return invalid(CodeAmbiguous, "latest_ring_at",
+			"with repeat, give repeat.latest_after: it counts from each occurrence")
 	case s.If.Kind == Earlier || s.If.Kind == Later:
 		return invalid(CodeAmbiguous, "if", "if earlier and later compare single times; they do not fit repeat")
 	case s.Delivery == AtMostOnce:
@@ -184,15 +188,18 @@ const MaxDelay = 100 * 365 * 24 * time.Hour
 // validateLatest checks LatestRingAt against RingAt. A set with a delay must be resolved first.
 func (s *Set) validateLatest() error {
 	if s.LatestRingAt != NoInstant && s.LatestRingAt < s.RingAt {
-		return invalid(CodeOutOfRange, "latest_ring_at", fmt.Sprintf("latest_ring_at %s lies before the ring at %s", s.LatestRingAt, s.RingAt))
+		return invalid(CodeOutOfRange, "latest_ring_at",
+			fmt.Sprintf("latest_ring_at %s lies before the ring at %s", s.LatestRingAt, s.RingAt))
 	}
 	return nil
 }
 
 func (s *Set) validateOptions() error {
 	switch {
-	case s.ContentType == "" || len(s.ContentType) > MaxContentType || strings.ContainsFunc(s.ContentType, notPrintableASCII):
-		return invalid(CodeInvalidValue, "content_type", fmt.Sprintf("content_type must be 1 to %d printable ASCII characters", MaxContentType))
+	case s.ContentType == "" || len(s.ContentType) > MaxContentType ||
+		strings.ContainsFunc(s.ContentType, notPrintableASCII):
+		return invalid(CodeInvalidValue, "content_type",
+			fmt.Sprintf("content_type must be 1 to %d printable ASCII characters", MaxContentType))
 	case s.AckTimeout != 0 && validateAckTimeout(s.AckTimeout) != nil:
 		return validateAckTimeout(s.AckTimeout)
 	case validateMaxRings(s.MaxRings) != nil:
@@ -200,7 +207,8 @@ func (s *Set) validateOptions() error {
 	case s.Delivery != AtLeastOnce && s.Delivery != AtMostOnce:
 		return invalid(CodeInvalidValue, "delivery", `delivery must be "at_least_once" or "at_most_once"`)
 	case s.Delivery == AtMostOnce && s.AckTimeout != 0:
-		return invalid(CodeAmbiguous, "delivery", "delivery at_most_once never rings again, ack_timeout does until it is acknowledged: give one of them")
+		return invalid(CodeAmbiguous, "delivery",
+			"delivery at_most_once never rings again, ack_timeout does until it is acknowledged: give one of them")
 	case s.Target != NoTarget && s.Target.String() == "":
 		return invalid(CodeInvalidValue, "target", "target must be one of: "+targetList())
 	case s.Priority < 0 || s.Priority > MaxPriority:

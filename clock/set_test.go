@@ -34,7 +34,8 @@ func TestValidateSetNamesTheOffendingField(t *testing.T) {
 		{"latest before the ring", func(s *Set) { s.LatestRingAt = s.RingAt - 1 }, "latest_ring_at", CodeOutOfRange},
 		{"latest at the end", func(s *Set) { s.LatestRingAt = MaxInstant }, "", ""},
 		{"latest after the end", func(s *Set) { s.LatestRingAt = MaxInstant + 1 }, "latest_ring_at", CodeOutOfRange},
-		{"latest before the epoch", func(s *Set) { setDelay(0)(s); s.LatestRingAt = -2 }, "latest_ring_at", CodeOutOfRange},
+		{"latest before the epoch", func(s *Set) { setDelay(0)(s); s.LatestRingAt = -2 }, "latest_ring_at",
+			CodeOutOfRange},
 
 		{"empty payload", func(s *Set) { s.Payload = nil }, "", ""},
 		{"largest payload", func(s *Set) { s.Payload = make([]byte, maxPayload) }, "", ""},
@@ -42,7 +43,8 @@ func TestValidateSetNamesTheOffendingField(t *testing.T) {
 
 		{"no content type", func(s *Set) { s.ContentType = "" }, "content_type", CodeInvalidValue},
 		{"longest content type", func(s *Set) { s.ContentType = strings.Repeat("a", 128) }, "", ""},
-		{"content type too long", func(s *Set) { s.ContentType = strings.Repeat("a", 129) }, "content_type", CodeInvalidValue},
+		{"content type too long", func(s *Set) { s.ContentType = strings.Repeat("a", 129) }, "content_type",
+			CodeInvalidValue},
 		{"content type with a line end", func(s *Set) { s.ContentType = "a\r\nb" }, "content_type", CodeInvalidValue},
 		{"content type with ø", func(s *Set) { s.ContentType = "ø" }, "content_type", CodeInvalidValue},
 		{"content type with DEL", func(s *Set) { s.ContentType = "\x7f" }, "content_type", CodeInvalidValue},
@@ -50,10 +52,13 @@ func TestValidateSetNamesTheOffendingField(t *testing.T) {
 
 		{"shortest ack timeout", func(s *Set) { s.AckTimeout = time.Second }, "", ""},
 		{"longest ack timeout", func(s *Set) { s.AckTimeout = 24 * time.Hour }, "", ""},
-		{"ack timeout too short", func(s *Set) { s.AckTimeout = 999 * time.Millisecond }, "ack_timeout", CodeOutOfRange},
-		{"ack timeout too long", func(s *Set) { s.AckTimeout = 24*time.Hour + time.Millisecond }, "ack_timeout", CodeOutOfRange},
+		{"ack timeout too short", func(s *Set) { s.AckTimeout = 999 * time.Millisecond }, "ack_timeout",
+			CodeOutOfRange},
+		{"ack timeout too long", func(s *Set) { s.AckTimeout = 24*time.Hour + time.Millisecond }, "ack_timeout",
+			CodeOutOfRange},
 		{"negative ack timeout", func(s *Set) { s.AckTimeout = -time.Second }, "ack_timeout", CodeOutOfRange},
-		{"ack timeout not in milliseconds", func(s *Set) { s.AckTimeout = time.Second + 1 }, "ack_timeout", CodeOutOfRange},
+		{"ack timeout not in milliseconds", func(s *Set) { s.AckTimeout = time.Second + 1 }, "ack_timeout",
+			CodeOutOfRange},
 
 		{"one ring", func(s *Set) { s.MaxRings = 1 }, "", ""},
 		{"most rings", func(s *Set) { s.MaxRings = 1000 }, "", ""},
@@ -65,11 +70,13 @@ func TestValidateSetNamesTheOffendingField(t *testing.T) {
 		{"priority too high", func(s *Set) { s.Priority = 10 }, "priority", CodeOutOfRange},
 
 		{"at most once", func(s *Set) { s.Delivery = AtMostOnce }, "", ""},
-		{"at most once with an ack timeout", func(s *Set) { s.Delivery, s.AckTimeout = AtMostOnce, time.Minute }, "delivery", CodeAmbiguous},
+		{"at most once with an ack timeout", func(s *Set) { s.Delivery, s.AckTimeout = AtMostOnce, time.Minute },
+			"delivery", CodeAmbiguous},
 		{"delivery that is none", func(s *Set) { s.Delivery = AtMostOnce + 1 }, "delivery", CodeInvalidValue},
 
 		{"longest traceparent", func(s *Set) { s.Traceparent = strings.Repeat("a", 55) }, "", ""},
-		{"traceparent too long", func(s *Set) { s.Traceparent = strings.Repeat("a", 56) }, "traceparent", CodeInvalidValue},
+		{"traceparent too long", func(s *Set) { s.Traceparent = strings.Repeat("a", 56) }, "traceparent",
+			CodeInvalidValue},
 		{"traceparent with NUL", func(s *Set) { s.Traceparent = "\x00" }, "traceparent", CodeInvalidValue},
 
 		{"shortest wait", setRetry(time.Millisecond, 1, time.Millisecond, 0), "", ""},

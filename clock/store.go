@@ -93,10 +93,12 @@ func (q *ListQuery) Validate() error {
 	if q.Limit < 1 || q.Limit > MaxListLimit {
 		return invalid(CodeOutOfRange, "limit", fmt.Sprintf("limit must be from 1 to %d", MaxListLimit))
 	}
-	if len(q.Prefix) > MaxBusinessID || !utf8.ValidString(q.Prefix) || strings.ContainsFunc(q.Prefix, unicode.IsControl) {
+	if len(q.Prefix) > MaxBusinessID || !utf8.ValidString(q.Prefix) ||
+		strings.ContainsFunc(q.Prefix, unicode.IsControl) {
 		return invalid(CodeInvalidBusinessID, "prefix", "prefix must be the beginning of a business_id")
 	}
-	if byID := q.After.BusinessID != ""; byID && ValidateBusinessID(q.After.BusinessID) != nil || !q.After.IsZero() && byID == q.ByDue() {
+	if byID := q.After.BusinessID != ""; byID && ValidateBusinessID(q.After.BusinessID) != nil ||
+		!q.After.IsZero() && byID == q.ByDue() {
 		return invalidCursor()
 	}
 	return nil

@@ -20,7 +20,8 @@ const (
 )
 
 // targetNames has the name of each kind of target. To add a kind, add its name here and its route in cmd/clockd.
-var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream", TargetWebhook: "webhook", TargetKafka: "kafka", TargetGRPC: "grpc", TargetPull: "pull"}
+var targetNames = map[TargetKind]string{TargetAMQP: "amqp", TargetStream: "stream", TargetWebhook: "webhook",
+	TargetKafka: "kafka", TargetGRPC: "grpc", TargetPull: "pull"}
 
 // TargetKinds returns all kinds except NoTarget, in the order of their numbers.
 func TargetKinds() []TargetKind {

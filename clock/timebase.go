@@ -28,13 +28,15 @@ func DefaultTimebaseConfig() TimebaseConfig {
 func (c TimebaseConfig) Validate() error {
 	var errs []error
 	if c.Interval < 10*time.Millisecond || c.Interval > time.Minute {
-		errs = append(errs, errors.New("time sample interval must be from 10ms to 1m: the longer, the later rings are, by 0.5ms a second"))
+		errs = append(errs,
+			errors.New("time sample interval must be from 10ms to 1m: the longer, the later rings are, by 0.5ms a second"))
 	}
 	if c.Idle < c.Interval {
 		errs = append(errs, errors.New("time sample idle must be at least the interval"))
 	}
 	if c.MaxAge < 3*c.Idle {
-		errs = append(errs, errors.New("time sample max age must be at least three times idle, or one slow sample makes the time unknown"))
+		errs = append(errs,
+			errors.New("time sample max age must be at least three times idle, or one slow sample makes the time unknown"))
 	}
 	return errors.Join(errs...)
 }
@@ -192,8 +194,10 @@ func (t *Timebase) add(s sample, sent time.Time) {
 		t.samples = append(t.samples[:0], t.samples[1:]...)
 	}
 	t.samples = append(t.samples, s)
-	t.best = slices.MaxFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.lowerBound(s.received), b.lowerBound(s.received)) })
-	t.tight = slices.MinFunc(t.samples, func(a, b sample) int { return cmp.Compare(a.upperBound(s.received), b.upperBound(s.received)) })
+	t.best = slices.MaxFunc(t.samples,
+		func(a, b sample) int { return cmp.Compare(a.lowerBound(s.received), b.lowerBound(s.received)) })
+	t.tight = slices.MinFunc(t.samples,
+		func(a, b sample) int { return cmp.Compare(a.upperBound(s.received), b.upperBound(s.received)) })
 }
 
 // Now returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the
@@ -261,7 +265,8 @@ func (t *Timebase) View() (TimeView, error) {
 		return TimeView{}, t.unknown()
 	}
 	return TimeView{
-		Offset: time.Duration(us-local.UnixMicro()) * time.Microsecond, Age: local.Sub(t.samples[len(t.samples)-1].received),
+		Offset:      time.Duration(us-local.UnixMicro()) * time.Microsecond,
+		Age:         local.Sub(t.samples[len(t.samples)-1].received),
 		Uncertainty: time.Duration(t.tight.upperBound(local)-us) * time.Microsecond,
 	}, nil
 }

@@ -318,7 +318,8 @@ func TestTimebaseViewKnowsNothingAtFirst(t *testing.T) {
 func TestTimebaseKnowsNothingAtFirst(t *testing.T) {
 	tb := newTestTimebase(t, TimebaseDeps{})
 	var e *Error
-	if now, err := tb.Now(); now != NoInstant || !errors.As(err, &e) || e.Kind != ErrUnavailable || e.Code != CodeUnavailable || e.RetryAfter <= 0 {
+	if now, err := tb.Now(); now != NoInstant || !errors.As(err, &e) || e.Kind != ErrUnavailable ||
+		e.Code != CodeUnavailable || e.RetryAfter <= 0 {
 		t.Errorf("got %s, %v", now, err)
 	}
 	if got := tb.Until(5); got != 0 {
@@ -362,7 +363,8 @@ func TestTimebaseConfigRefusesInvalidValues(t *testing.T) {
 		t.Errorf("the default: %v", err)
 	}
 	for _, bad := range []TimebaseConfig{
-		{}, {Interval: 9 * time.Millisecond, Idle: time.Second, MaxAge: time.Minute}, {Interval: 61 * time.Second, Idle: time.Hour, MaxAge: 3 * time.Hour},
+		{}, {Interval: 9 * time.Millisecond, Idle: time.Second, MaxAge: time.Minute},
+		{Interval: 61 * time.Second, Idle: time.Hour, MaxAge: 3 * time.Hour},
 		{Interval: time.Second, Idle: 999 * time.Millisecond, MaxAge: time.Minute},
 		{Interval: 250 * time.Millisecond, Idle: time.Second, MaxAge: 2999 * time.Millisecond},
 	} {

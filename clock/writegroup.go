@@ -162,7 +162,9 @@ func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Deci
 	now, err := w.time.Now()
 	var decisions []Decision
 	if err == nil {
-		decisions, err = w.store.Write(ctx, WriteRequest{Now: now, Ops: ops, LockWait: wait, LoadBytes: w.cfg.LoadBytes, LargestPayload: w.largestPayload})
+		decisions, err = w.store.Write(ctx,
+			WriteRequest{Now: now, Ops: ops, LockWait: wait, LoadBytes: w.cfg.LoadBytes,
+				LargestPayload: w.largestPayload})
 	}
 	if err == nil && len(decisions) != len(ops) {
 		err = Unconfirmed(fmt.Errorf("the store gave %d decisions for %d ops", len(decisions), len(ops)))

@@ -76,7 +76,8 @@ func TestWriterPushesOutTheNewestOfTheLargestApplication(t *testing.T) {
 			}
 		}
 		if refused == 0 || refused > len(few) || s.dropped[DropQueueFull] != refused+1 {
-			t.Errorf("%d ops of the largest application were refused for %d new ops; counted: %v", refused, len(few), s.dropped)
+			t.Errorf("%d ops of the largest application were refused for %d new ops; counted: %v", refused, len(few),
+				s.dropped)
 		}
 	})
 }

@@ -103,11 +103,13 @@ func (w *Writer) finish(p *Pending, d *Decision, now time.Time) {
 func (w *Writer) logOp(op *Op, d *Decision, took time.Duration) {
 	key := op.Key()
 	attributes := []slog.Attr{
-		slog.String("op", op.Name()), slog.String("verdict", d.Verdict.String()), slog.String("application", key.Application),
+		slog.String("op", op.Name()), slog.String("verdict", d.Verdict.String()),
+		slog.String("application", key.Application),
 		slog.String("business_id", key.BusinessID), slog.Duration("took", took),
 	}
 	if d.Alarm.ID != 0 {
-		attributes = append(attributes, slog.Int64("alarm_id", d.Alarm.ID), slog.Int64("generation", d.Alarm.Generation), slog.String("state", d.Alarm.State.String()),
+		attributes = append(attributes, slog.Int64("alarm_id", d.Alarm.ID),
+			slog.Int64("generation", d.Alarm.Generation), slog.String("state", d.Alarm.State.String()),
 			slog.String("due_at", d.Alarm.NextTryTime.String()))
 	}
 	if d.Err != nil {

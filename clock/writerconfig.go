@@ -22,7 +22,8 @@ type WriterConfig struct {
 // DefaultWriterConfig returns the default configuration.
 func DefaultWriterConfig() WriterConfig {
 	return WriterConfig{
-		Committers: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, QueueWait: 4 * time.Second, LoadBytes: 8 << 20, KeyOps: 100,
+		Committers: 2, GroupOps: 500, GroupBytes: 4 << 20, QueueBytes: 16 << 20, QueueWait: 4 * time.Second,
+		LoadBytes: 8 << 20, KeyOps: 100,
 		LockedWrites: 8, LockWait: 5 * time.Second,
 	}
 }
@@ -48,10 +49,13 @@ func (c WriterConfig) Validate() error {
 		}
 	}
 	if c.QueueWait <= 0 || c.QueueWait >= RequestTimeout/2 {
-		errs = append(errs, fmt.Errorf("queue wait must be positive and below %s, half of the time limit of a request", RequestTimeout/2))
+		errs = append(errs,
+			fmt.Errorf("queue wait must be positive and below %s, half of the time limit of a request",
+				RequestTimeout/2))
 	}
 	if c.LockWait <= 0 || c.LockWait >= RequestTimeout {
-		errs = append(errs, fmt.Errorf("lock wait must be positive and below %s, the time limit of a request", RequestTimeout))
+		errs = append(errs,
+			fmt.Errorf("lock wait must be positive and below %s, the time limit of a request", RequestTimeout))
 	}
 	return errors.Join(errs...)
 }

@@ -95,7 +95,8 @@ func (w *writeWatch) failing() error {
 	if w.failures < failingWrites || time.Since(w.since) < failingAfter {
 		return nil
 	}
-	return fmt.Errorf("all %d writes of the last %s failed: %w", w.failures, time.Since(w.since).Round(time.Second), w.err)
+	return fmt.Errorf("all %d writes of the last %s failed: %w", w.failures, time.Since(w.since).Round(time.Second),
+		w.err)
 }
 
 // run probes while writes fail, until ctx ends.

@@ -51,7 +51,8 @@ func withFaultyStore(t *testing.T, f func(t *testing.T, s *Service, st *faultySt
 		var log bytes.Buffer
 		st := &faultyStore{modelStore: newModelStore()}
 		s, err := NewService(DefaultServiceConfig(), ServiceDeps{
-			Store: st, Prober: st, Time: tb, Listener: listenerFunc(func([]Decision) {}), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Store: st, Prober: st, Time: tb, Listener: listenerFunc(func([]Decision) {}),
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +85,8 @@ func TestServiceProbesUntilWritesWorkAgain(t *testing.T) {
 			t.Errorf("too early: %v", err)
 		}
 		time.Sleep(2 * time.Millisecond)
-		if err := s.Writable(); err == nil || !errors.Is(err, errDenied) || !strings.Contains(err.Error(), "INSERT command denied") {
+		if err := s.Writable(); err == nil || !errors.Is(err, errDenied) ||
+			!strings.Contains(err.Error(), "INSERT command denied") {
 			t.Errorf("after %s: %v", failingAfter, err)
 		}
 		st.setErr(nil)
@@ -98,7 +100,8 @@ func TestServiceProbesUntilWritesWorkAgain(t *testing.T) {
 			t.Errorf("%d probes although writes work", st.probes-probes)
 		}
 		synctest.Wait()
-		if got := log.String(); strings.Count(got, "could not write") != 1 || strings.Count(got, "writes work again") != 1 {
+		if got := log.String(); strings.Count(got, "could not write") != 1 ||
+			strings.Count(got, "writes work again") != 1 {
 			t.Errorf("logged:\n%s", got)
 		}
 	})

@@ -41,9 +41,11 @@ func TestCommittedRowsAreAnnounced(t *testing.T) {
 	want("set", 1)
 	r.write(1, clock.NoInstant)
 	want("cancelled")
-	r.Offer([]store.Due{{ID: 5, Shard: 2, NextTryTime: 1_000_700, Application: "a"}, {ID: 6, NextTryTime: 1_000_700, Application: "a"}})
+	r.Offer([]store.Due{{ID: 5, Shard: 2, NextTryTime: 1_000_700, Application: "a"},
+		{ID: 6, NextTryTime: 1_000_700, Application: "a"}})
 	want("due again", 5, 6)
-	r.Take([]store.Due{{ID: 300, NextTryTime: 1_000_500, Rank: 3, Application: "b"}, {ID: 301, Shard: 1, NextTryTime: 1_000_500, Application: "b"}})
+	r.Take([]store.Due{{ID: 300, NextTryTime: 1_000_500, Rank: 3, Application: "b"},
+		{ID: 301, Shard: 1, NextTryTime: 1_000_500, Application: "b"}})
 	want("committed by another node")
 	if d, inHeap := r.heap.get(300); !inHeap || d.Rank != 3 || d.NextTryTime != 1_000_500 {
 		t.Errorf("the row of another node is %+v, in heap: %t", d, inHeap)

@@ -20,7 +20,8 @@ func (r *rig) commit(application string, first int64, count int, due clock.Insta
 	defer r.table.mu.Unlock()
 	for i := range int64(count) {
 		id := first + i
-		r.table.rows[id] = store.Due{ID: id, NextTryTime: due + clock.Instant(i), Rank: store.Rank(clock.NoTarget, 0), Shard: int(id % 3), Application: application}
+		r.table.rows[id] = store.Due{ID: id, NextTryTime: due + clock.Instant(i), Rank: store.Rank(clock.NoTarget, 0),
+			Shard: int(id % 3), Application: application}
 	}
 }
 
@@ -57,11 +58,13 @@ func TestBacklogDelaysNoOtherAlarm(t *testing.T) {
 	}
 	inHeap := func(first int64) bool { _, found := r.heap.get(first + 4); return found }
 	if !inHeap(firstOther+5) || !inHeap(firstOther+10) || l.progress.shardsWithGaps() != 3 {
-		t.Errorf("after the first page: recent rows in heap %t, coming rows %t, %d shards with a backlog", inHeap(firstOther+5), inHeap(firstOther+10), l.progress.shardsWithGaps())
+		t.Errorf("after the first page: recent rows in heap %t, coming rows %t, %d shards with a backlog",
+			inHeap(firstOther+5), inHeap(firstOther+10), l.progress.shardsWithGaps())
 	}
 	r.load(t)
 	if !inHeap(firstOther) || l.progress.shardsWithGaps() != 0 {
-		t.Errorf("in the end: old rows in heap %t, %d shards with a backlog", inHeap(firstOther), l.progress.shardsWithGaps())
+		t.Errorf("in the end: old rows in heap %t, %d shards with a backlog", inHeap(firstOther),
+			l.progress.shardsWithGaps())
 	}
 	if r.table.rowsRead > backlogRows/10 {
 		t.Errorf("%d rows were read beside a backlog of %d", r.table.rowsRead, backlogRows)
@@ -154,7 +157,8 @@ func TestOnlyGainedShardsAndApplicationsAreReadAgain(t *testing.T) {
 	}
 	asked, read := change(func() { o.rungElsewhere = "" })
 	if _, inHeap := r.heap.get(2 * firstOther); !inHeap || read > backlogRows/10 {
-		t.Errorf("after an application was gained: its row is in the heap: %t, %d rows read in %d reads", inHeap, read, len(asked))
+		t.Errorf("after an application was gained: its row is in the heap: %t, %d rows read in %d reads", inHeap, read,
+			len(asked))
 	}
 	if asked, _ := change(func() { o.rungElsewhere = "a" }); len(asked) > 0 {
 		t.Errorf("after an application was lost: %+v", asked)

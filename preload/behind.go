@@ -78,7 +78,9 @@ func (b *behind) noteRechecks(addressees []store.Addressee) {
 // positionsWithRoom returns the addressees for whose missing rows the heap has room, with the positions where these
 // rows begin. With all it asks the heap about every addressee that is behind, else about the addressees that
 // noteRechecks noted.
-func (b *behind) positionsWithRoom(all bool, watermark store.Position, hasRoom hasRoomFunc) map[store.Addressee]store.Position {
+func (b *behind) positionsWithRoom(
+	all bool, watermark store.Position, hasRoom hasRoomFunc,
+) map[store.Addressee]store.Position {
 	positions := map[store.Addressee]store.Position{}
 	if all {
 		for addressee, s := range b.skippedFrom {
@@ -99,7 +101,10 @@ func (b *behind) positionsWithRoom(all bool, watermark store.Position, hasRoom h
 }
 
 // selectIfRoom adds the addressee to positions if the heap has room for its missing rows, and reports whether it did.
-func (b *behind) selectIfRoom(positions map[store.Addressee]store.Position, addressee store.Addressee, from, watermark store.Position, hasRoom hasRoomFunc) bool {
+func (b *behind) selectIfRoom(
+	positions map[store.Addressee]store.Position, addressee store.Addressee, from, watermark store.Position,
+	hasRoom hasRoomFunc,
+) bool {
 	if !from.Before(watermark) { // the watermark was lowered since: the reads ahead bring the rows
 		delete(b.gainedAddressees, addressee)
 		b.forget(addressee)

@@ -34,7 +34,9 @@ const turnWait = 250 * time.Millisecond
 // read returns a result whose read began after lastLook, the time of the loader's last look. It reads only if no other
 // loader has just read. empty is true if the result shows no overdue row in the given shards. If it is false, the
 // loader sweeps by itself.
-func (c *emptyCheck) read(ctx context.Context, lastLook time.Time, now clock.Instant, shards []int) (r emptyResult, empty bool, err error) {
+func (c *emptyCheck) read(
+	ctx context.Context, lastLook time.Time, now clock.Instant, shards []int,
+) (r emptyResult, empty bool, err error) {
 	arrived := time.Now()
 	select {
 	case c.turn <- struct{}{}:

@@ -22,7 +22,8 @@ func drawGap(t *rapid.T) gap {
 	until := rapid.Int64Range(from+1, 1_001).Draw(t, "until")
 	return gap{
 		shards: shards,
-		from:   store.Position{Time: gapNow + clock.Instant(from)}, until: store.Position{Time: gapNow + clock.Instant(until)},
+		from:   store.Position{Time: gapNow + clock.Instant(from)},
+		until:  store.Position{Time: gapNow + clock.Instant(until)},
 	}
 }
 
@@ -68,7 +69,8 @@ func TestGapsAreReadOnceAndNewestFirst(t *testing.T) {
 
 // In an hour of backlog the last ten seconds are read first, then the last five minutes, then the rest.
 func TestRecentAlarmsAreReadBeforeABacklog(t *testing.T) {
-	others := []gap{{shards: []int{1}, from: store.Position{Time: gapNow.Add(-time.Hour)}, until: store.Position{Time: gapNow}}}
+	others := []gap{{shards: []int{1}, from: store.Position{Time: gapNow.Add(-time.Hour)},
+		until: store.Position{Time: gapNow}}}
 	for i, age := range []time.Duration{10 * time.Second, 5 * time.Minute, time.Hour} {
 		var next gap
 		next, others = nextGap(others, gapNow)

@@ -140,7 +140,8 @@ func (l *loader) ahead(ctx context.Context, now clock.Instant) (more bool, err e
 	if !ok {
 		return false, nil
 	}
-	page, err := l.readPage(ctx, readAhead, l.exclude(readAhead, store.DueQuery{From: from, Until: horizon, Limit: l.cfg.Page}))
+	page, err := l.readPage(ctx, readAhead,
+		l.exclude(readAhead, store.DueQuery{From: from, Until: horizon, Limit: l.cfg.Page}))
 	if err != nil {
 		l.progress.failPage(from)
 		return false, err

@@ -44,8 +44,10 @@ func NewOverdue(deps OverdueDeps) *Overdue {
 	}
 	w := &Overdue{
 		counter: deps.Counter, owner: deps.Owner, time: deps.Time, log: deps.Log,
-		alarms: gauge("overdue_alarms", "Alarms in this node's shards that have been due for more than a second and have not rung. Counted every 10 s, up to 100000."),
-		oldest: gauge("overdue_oldest_seconds", "How long the oldest overdue alarm in this node's shards has been due; 0 without one."),
+		alarms: gauge("overdue_alarms",
+			"Alarms in this node's shards that have been due for more than a second and have not rung. Counted every 10 s, up to 100000."),
+		oldest: gauge("overdue_oldest_seconds",
+			"How long the oldest overdue alarm in this node's shards has been due; 0 without one."),
 	}
 	deps.Registerer.MustRegister(w.alarms, w.oldest)
 	return w

@@ -68,7 +68,8 @@ func (c Config) Validate() error {
 		}
 	}
 	check(c.Loaders >= 1 && c.Loaders <= 64, "preload loaders must be from 1 to 64")
-	check(c.Window >= 2*time.Second && c.Window <= time.Hour, "preload window must be from 2s to 1h: alarms due within half of it must be in memory")
+	check(c.Window >= 2*time.Second && c.Window <= time.Hour,
+		"preload window must be from 2s to 1h: alarms due within half of it must be in memory")
 	check(c.Page >= 16 && c.Page <= 10_000, "preload page must be from 16 to 10000 rows a shard")
 	check(c.Sweep >= 100*time.Millisecond && c.Sweep <= time.Minute, "preload sweep must be from 100ms to 1m")
 	return errors.Join(errs...)
@@ -101,7 +102,8 @@ func New(cfg Config, deps Deps) (*Preloader, error) {
 	}
 	m := newMetrics(deps.Registerer)
 	p := &Preloader{ownership: deps.Ownership, time: deps.Time, announcer: deps.Announcer}
-	check := &emptyCheck{source: deps.Loader, shards: deps.Ownership.Shards, interval: cfg.Sweep, metrics: m, turn: make(chan struct{}, 1)}
+	check := &emptyCheck{source: deps.Loader, shards: deps.Ownership.Shards, interval: cfg.Sweep, metrics: m,
+		turn: make(chan struct{}, 1)}
 	for i := range cfg.Loaders {
 		p.loaders = append(p.loaders, &loader{
 			cfg: cfg, number: i, source: deps.Loader, heap: deps.Heap, time: deps.Time, log: deps.Log, metrics: m,
@@ -200,7 +202,8 @@ func (p *Preloader) Committed(written []clock.Decision) {
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
 			due = append(due, store.Due{
-				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Target, d.Alarm.Priority), Shard: d.Alarm.Shard,
+				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Target, d.Alarm.Priority),
+				Shard:       d.Alarm.Shard,
 				Application: d.Alarm.Application,
 			})
 		}

@@ -92,7 +92,8 @@ func scanned(q *store.DueQuery, rows []store.Due) []store.Due {
 			q.EndBefore([]store.Due{d})
 		}
 	}
-	return slices.DeleteFunc(rows, func(d store.Due) bool { return !q.Admits(d.Addressee()) || !d.Position().Before(q.Until) })
+	return slices.DeleteFunc(rows,
+		func(d store.Due) bool { return !q.Admits(d.Addressee()) || !d.Position().Before(q.Until) })
 }
 
 // sortDue sorts rows in the order of the due index.
@@ -114,7 +115,8 @@ type fakeHeap struct {
 }
 
 func newFakeHeap(capacity int) *fakeHeap {
-	return &fakeHeap{capacity: capacity, loaderWake: make(chan struct{}, 1), rows: map[int64]store.Due{}, restricted: map[string]bool{}}
+	return &fakeHeap{capacity: capacity, loaderWake: make(chan struct{}, 1), rows: map[int64]store.Due{},
+		restricted: map[string]bool{}}
 }
 
 func (h *fakeHeap) Offer(_ int, rows []store.Due) []store.Due {
@@ -212,18 +214,21 @@ type rig struct {
 var rigApplications = []string{"a", "a", "b", "c"}
 
 // rigTargets are the targets that the rig's alarms name, by id modulo 5.
-var rigTargets = []clock.TargetKind{clock.NoTarget, clock.NoTarget, clock.NoTarget, clock.TargetStream, clock.TargetPull}
+var rigTargets = []clock.TargetKind{clock.NoTarget, clock.NoTarget, clock.NoTarget, clock.TargetStream,
+	clock.TargetPull}
 
 func newRig(t interface {
 	Fatalf(format string, args ...any)
 }, cfg Config, capacity int, owner Ownership) *rig {
 	r := &rig{
-		table: &fakeTable{rows: map[int64]store.Due{}}, heap: newFakeHeap(capacity), time: &fakeTime{now: 1_000_000}, reg: prometheus.NewRegistry(),
+		table: &fakeTable{rows: map[int64]store.Due{}}, heap: newFakeHeap(capacity), time: &fakeTime{now: 1_000_000},
+		reg: prometheus.NewRegistry(),
 	}
 	r.heap.loaders = cfg.Loaders
 	var err error
 	r.Preloader, err = New(cfg, Deps{
-		Loader: r.table, Heap: r.heap, Time: r.time, Ownership: owner, Announcer: &r.announced, Log: slog.New(slog.DiscardHandler), Registerer: r.reg,
+		Loader: r.table, Heap: r.heap, Time: r.time, Ownership: owner, Announcer: &r.announced,
+		Log: slog.New(slog.DiscardHandler), Registerer: r.reg,
 	})
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -234,7 +239,8 @@ func newRig(t interface {
 // write commits a change of an alarm and wakes the preloader. The alarm becomes due at the given time, or ends if that
 // is NoInstant. The id determines shard, application, target and priority.
 func (r *rig) write(id int64, due clock.Instant) {
-	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(rigTargets[id%5], int(id%10)), Shard: int(id % 3), Application: rigApplications[id%4]}
+	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(rigTargets[id%5], int(id%10)), Shard: int(id % 3),
+		Application: rigApplications[id%4]}
 	verdict := clock.Replace
 	r.table.mu.Lock()
 	if _, known := r.table.rows[id]; !known {
@@ -246,7 +252,8 @@ func (r *rig) write(id int64, due clock.Instant) {
 	}
 	r.table.mu.Unlock()
 	r.Committed([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
-		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application}, Content: clock.Content{Priority: int(id % 10), Target: rigTargets[id%5]},
+		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application},
+		Content: clock.Content{Priority: int(id % 10), Target: rigTargets[id%5]},
 		RingRow: clock.RingRow{NextTryTime: due},
 	}}})
 }
@@ -277,7 +284,8 @@ func (r *rig) checkHeap() error {
 		switch {
 		case found && entry != d:
 			return fmt.Errorf("%+v is in the heap as %+v", d, entry)
-		case !found && d.Position().Before(watermark) && !unread && (skipped == nil || d.Position().Before(skipped.from)):
+		case !found && d.Position().Before(watermark) && !unread &&
+			(skipped == nil || d.Position().Before(skipped.from)):
 			return fmt.Errorf("%+v is lost: watermark %+v, behind %+v", d, watermark, skipped)
 		}
 	}
@@ -402,8 +410,11 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 				}
 				_, _ = l.read(context.Background())
 			},
-			"pop":  func(t *rapid.T) { r.pop(rapid.IntRange(1, 30).Draw(t, "limit")) },
-			"time": func(t *rapid.T) { r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond) },
+			"pop": func(t *rapid.T) { r.pop(rapid.IntRange(1, 30).Draw(t, "limit")) },
+			"time": func(t *rapid.T) {
+				r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t,
+					"ms")) * time.Millisecond)
+			},
 			"set back": func(t *rapid.T) {
 				if now, _ := r.time.Now(); now > 500_000 {
 					r.time.add(-time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
@@ -413,7 +424,8 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 				kept := r.heap.entriesOf(o.Shards())
 				assign(drawShards(t))
 				for id, d := range kept { // entries of kept shards stay
-					if entry, found := r.heap.get(id); found != slices.Contains(o.Shards(), d.Shard) || found && entry != d {
+					if entry, found := r.heap.get(id); found != slices.Contains(o.Shards(), d.Shard) ||
+						found && entry != d {
 						t.Fatalf("%+v, with shards %v: in heap %t, as %+v", d, o.Shards(), found, entry)
 					}
 				}
@@ -422,7 +434,8 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 			"refresh": func(*rapid.T) { r.Refresh() },
 			"fail":    func(t *rapid.T) { r.table.fail = rapid.Bool().Draw(t, "fail") },
 			"restrict": func(t *rapid.T) {
-				r.heap.restricted[rapid.SampledFrom(rigApplications).Draw(t, "application")] = rapid.Bool().Draw(t, "restricted")
+				r.heap.restricted[rapid.SampledFrom(rigApplications).Draw(t, "application")] = rapid.Bool().Draw(t,
+					"restricted")
 			},
 			"": func(t *rapid.T) {
 				if err := r.checkHeap(); err != nil {

@@ -14,7 +14,8 @@ import (
 func (r *rig) commitElsewhere(id int64, due clock.Instant) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
-	r.table.rows[id] = store.Due{ID: id, NextTryTime: due, Rank: store.Rank(clock.NoTarget, 0), Shard: int(id % 3), Application: "a"}
+	r.table.rows[id] = store.Due{ID: id, NextTryTime: due, Rank: store.Rank(clock.NoTarget, 0), Shard: int(id % 3),
+		Application: "a"}
 }
 
 // load lets every loader read until there is nothing more to read, without a sweep.

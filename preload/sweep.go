@@ -111,12 +111,15 @@ func (l *loader) busiest(page duePage) (names []store.Addressee) {
 
 // sweepPage reads a page without the rows of the addressees that exclude names, and offers its rows. It returns the
 // page with all its rows.
-func (l *loader) sweepPage(ctx context.Context, kind string, from, until store.Position, others ...store.Addressee) (duePage, error) {
+func (l *loader) sweepPage(
+	ctx context.Context, kind string, from, until store.Position, others ...store.Addressee,
+) (duePage, error) {
 	if !from.Before(until) {
 		return duePage{DuePage: store.DuePage{CompleteUntil: until}}, nil
 	}
 	l.progress.beginSweep()
-	page, err := l.readPage(ctx, kind, l.exclude(kind, store.DueQuery{From: from, Until: until, Limit: l.cfg.Page / 4}, others...))
+	page, err := l.readPage(ctx, kind,
+		l.exclude(kind, store.DueQuery{From: from, Until: until, Limit: l.cfg.Page / 4}, others...))
 	if err != nil {
 		l.progress.failSweep()
 		return page, err

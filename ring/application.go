@@ -128,7 +128,8 @@ func (a *application) ration() int {
 // unasked reports whether due alarms of a rationed application wait, because its target has asked for no ring for
 // expiryInterval.
 func (a *application) unasked(now time.Time) bool {
-	return a.health == rationed && !a.busy && len(a.parked) > 0 && now.Sub(a.batchBegan) >= expiryInterval && a.ration() == 0
+	return a.health == rationed && !a.busy && len(a.parked) > 0 && now.Sub(a.batchBegan) >= expiryInterval &&
+		a.ration() == 0
 }
 
 // idle reports whether the application has had no alarm to ring for so long that the quarantine forgets it.
@@ -145,7 +146,8 @@ func (a *application) idle(now time.Time) bool {
 
 // canShareRoundWith reports whether b may ring in the same round.
 func (a *application) canShareRoundWith(b *application) bool {
-	return a.failureKind == b.failureKind && a.failureKind != refusing && a.leftover == b.leftover && (a.substitute != nil) == (b.substitute != nil)
+	return a.failureKind == b.failureKind && a.failureKind != refusing && a.leftover == b.leftover &&
+		(a.substitute != nil) == (b.substitute != nil)
 }
 
 // pause returns the wait after a round with a failure.

@@ -89,33 +89,46 @@ func TestHealthAfterRounds(t *testing.T) {
 		{"confirmed rings keep healthy", []round{r(false, healthy, ok, ok)}},
 		{"unsent rings are no failure", []round{r(false, healthy, unsent, ok)}},
 		{"one ring in doubt makes suspect", []round{r(false, suspect, ok, doubt), r(own, healthy, ok)}},
-		{"untaken rings do not hold", []round{r(false, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken), r(own, healthy, ok)}},
-		{"a shared round does not heal", []round{r(false, suspect, nacked), r(false, suspect, ok), r(own, healthy, ok)}},
+		{"untaken rings do not hold",
+			[]round{r(false, suspect, untaken), r(own, suspect, untaken), r(own, suspect, untaken),
+				r(own, suspect, untaken), r(own, healthy, ok)}},
+		{"a shared round does not heal",
+			[]round{r(false, suspect, nacked), r(false, suspect, ok), r(own, healthy, ok)}},
 		{"half confirmed does not heal", []round{r(false, suspect, nacked), r(own, suspect, ok, nacked)}},
 		{"an empty round does not heal", []round{r(false, suspect, nacked), r(own, suspect), r(own, suspect, unsent)}},
-		{"nacks do not hold", []round{r(false, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked), r(own, healthy, ok)}},
-		{"three rounds in doubt hold", []round{r(false, suspect, doubt), r(own, suspect, doubt, returned), r(own, held, doubt)}},
-		{"three returned rounds hold", []round{r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned)}},
-		{"shared returns count", []round{r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned)}},
+		{"nacks do not hold",
+			[]round{r(false, suspect, nacked), r(own, suspect, nacked), r(own, suspect, nacked),
+				r(own, suspect, nacked), r(own, healthy, ok)}},
+		{"three rounds in doubt hold",
+			[]round{r(false, suspect, doubt), r(own, suspect, doubt, returned), r(own, held, doubt)}},
+		{"three returned rounds hold",
+			[]round{r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned)}},
+		{"shared returns count",
+			[]round{r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned)}},
 		{"a confirmation restarts the count", []round{
-			r(false, suspect, returned), r(own, suspect, returned), r(own, suspect, returned, ok), r(own, suspect, returned),
+			r(false, suspect, returned), r(own, suspect, returned), r(own, suspect, returned, ok),
+			r(own, suspect, returned),
 			r(own, suspect, returned), r(own, held, returned),
 		}},
 		{"a confirmation in a shared round restarts the count", []round{
-			r(false, suspect, ok, returned), r(false, suspect, returned), r(false, suspect, returned), r(false, held, returned),
+			r(false, suspect, ok, returned), r(false, suspect, returned), r(false, suspect, returned),
+			r(false, held, returned),
 		}},
 		{"an untaken ring leaves the count as it is", []round{
-			r(false, suspect, doubt), r(own, suspect, untaken), r(own, suspect, doubt), r(own, suspect, untaken), r(own, held, doubt),
+			r(false, suspect, doubt), r(own, suspect, untaken), r(own, suspect, doubt), r(own, suspect, untaken),
+			r(own, held, doubt),
 		}},
 		{"a nack restarts the count", []round{
 			r(false, suspect, returned), r(own, suspect, returned), r(own, suspect, nacked), r(own, suspect, returned),
 		}},
 		{"a failed probe keeps the application held", []round{
-			r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned), r(own, held, returned), r(own, held, doubt),
+			r(false, suspect, returned), r(own, suspect, returned), r(own, held, returned), r(own, held, returned),
+			r(own, held, doubt),
 			r(own, held, nacked), r(own, healthy, ok),
 		}},
 		{"refusals do not hold", []round{
-			r(false, suspect, refused, refused, refused, refused), r(own, suspect, refused, refused), r(own, suspect, refused),
+			r(false, suspect, refused, refused, refused, refused), r(own, suspect, refused, refused),
+			r(own, suspect, refused),
 			r(own, healthy, ok),
 		}},
 	}
@@ -172,7 +185,9 @@ func TestRefusalsHalveBatches(t *testing.T) {
 func TestBatchOfABusyReceiverHasTheRowsThatItTakes(t *testing.T) {
 	q := newQuarantine(absentees{})
 	round := func(taken clock.OutcomeKind, number, untaken int) {
-		q.applyRound(q.applications[testApplication] != nil, append(slices.Repeat([]clock.OutcomeKind{taken}, number), slices.Repeat([]clock.OutcomeKind{clock.Untaken}, untaken)...)...)
+		q.applyRound(q.applications[testApplication] != nil,
+			append(slices.Repeat([]clock.OutcomeKind{taken}, number),
+				slices.Repeat([]clock.OutcomeKind{clock.Untaken}, untaken)...)...)
 	}
 	late := func(kinds ...clock.OutcomeKind) {
 		f := &tally{}
@@ -199,7 +214,8 @@ func TestBatchOfABusyReceiverHasTheRowsThatItTakes(t *testing.T) {
 		{"many late confirms", func() { late(slices.Repeat([]clock.OutcomeKind{clock.Confirmed}, 500)...) }, 300},
 	} {
 		if step.do(); q.applications[testApplication].batchRows != step.want {
-			t.Fatalf("%s: the next batch has %d rows, want %d", step.name, q.applications[testApplication].batchRows, step.want)
+			t.Fatalf("%s: the next batch has %d rows, want %d", step.name, q.applications[testApplication].batchRows,
+				step.want)
 		}
 	}
 }
@@ -232,7 +248,8 @@ func TestRoundDividesRowsAmongApplications(t *testing.T) {
 	q.review(0, now)
 	b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true)
 	if !ok || len(b.quarantined) != 3 || len(b.entries) != 210 || q.crews.all[0].parked != 240 {
-		t.Fatalf("%d entries of %d applications, %d are parked", len(b.entries), len(b.quarantined), q.crews.all[0].parked)
+		t.Fatalf("%d entries of %d applications, %d are parked", len(b.entries), len(b.quarantined),
+			q.crews.all[0].parked)
 	}
 	if _, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true); ok {
 		t.Error("an application rings in two rounds at once")
@@ -350,7 +367,8 @@ func TestDueAlarmsWithoutReceiverAreLogged(t *testing.T) {
 		q.admit(newEntry(&store.Due{ID: i + 1, Application: "orders"}), now)
 	}
 	lines := func() int { return strings.Count(log.String(), "due alarms of an application wait") }
-	if lines() != 1 || !strings.Contains(log.String(), `level=WARN msg="due alarms of an application wait" application=orders target="" reason="no receiver"`) {
+	if lines() != 1 ||
+		!strings.Contains(log.String(), `level=WARN msg="due alarms of an application wait" application=orders target="" reason="no receiver"`) {
 		t.Errorf("logged %s", log.String())
 	}
 	target["orders"] = false
@@ -400,7 +418,8 @@ func TestRoutesHaveTheirOwnPlacesInQuarantine(t *testing.T) {
 		t.Errorf("second route: %d, want parked; %d are", got, q.crews.all[1].parked)
 	}
 	q.forget(q.applications[withoutTarget("first0")])
-	if q.forget(q.applications[withoutTarget("second0")]); first.quarantined != places-1 || q.crews.all[1].quarantined+q.crews.all[1].parked != 0 {
+	if q.forget(q.applications[withoutTarget("second0")]); first.quarantined != places-1 ||
+		q.crews.all[1].quarantined+q.crews.all[1].parked != 0 {
 		t.Errorf("%d of the first route are left, %d of the second", first.quarantined, q.crews.all[1].quarantined)
 	}
 }
@@ -430,7 +449,8 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 			"due": func(t *rapid.T) {
 				for range rapid.IntRange(1, 700).Draw(t, "rows") {
 					next++
-					hasMissing = len(q.heap.Offer(0, []store.Due{{ID: next, Application: testApplication.Value().Application}})) > 0 || hasMissing
+					hasMissing = len(q.heap.Offer(0,
+						[]store.Due{{ID: next, Application: testApplication.Value().Application}})) > 0 || hasMissing
 				}
 				for _, e := range q.heap.pop(nil, 0, 0, 10_000) {
 					switch q.admit(e, now) {
@@ -453,7 +473,8 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 			"batch": func(*rapid.T) {
 				if b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true); ok {
 					a, batch := b.quarantined[0], b.entries
-					if len(batch) == 0 || len(batch) > a.batchRows || a.health == held && len(batch) > 1 || a.health == absent {
+					if len(batch) == 0 || len(batch) > a.batchRows || a.health == held && len(batch) > 1 ||
+						a.health == absent {
 						t.Fatalf("a batch of %d of %+v", len(batch), a)
 					}
 					q.heap.complete(batch, false)
@@ -471,11 +492,13 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				case a == nil && inFlight > 0:
 					t.Fatalf("%d entries of a healthy application are parked", inFlight)
 				case a != nil && (inFlight != len(a.parked) || inFlight != q.crews.all[0].parked || a.room() < 0):
-					t.Fatalf("%d in flight, %d parked, counted %d, room %d", inFlight, len(a.parked), q.crews.all[0].parked, a.room())
+					t.Fatalf("%d in flight, %d parked, counted %d, room %d", inFlight, len(a.parked),
+						q.crews.all[0].parked, a.room())
 				case a != nil && a.health == absent && len(a.parked) > 0:
 					t.Fatalf("%d parked of an absent application", len(a.parked))
 				}
-				if waiting, _ := q.heap.Len(); a == nil && hasMissing && !q.heap.HasRoomFor(0, testApplication.Value(), store.Position{}, false) && waiting < 5000 {
+				if waiting, _ := q.heap.Len(); a == nil && hasMissing &&
+					!q.heap.HasRoomFor(0, testApplication.Value(), store.Position{}, false) && waiting < 5000 {
 					t.Fatal("the heap has no room for a healthy application's missing rows")
 				}
 			},

@@ -56,7 +56,8 @@ func (h *Heap) await(rings []clock.Ring, fates []clock.Fate) {
 // awaitable reports whether the fate's row is due again only because the process may die. If the ring's time ends
 // earlier, the row is due at that end, so that the alarm expires.
 func awaitable(r *clock.Ring, f *clock.Fate) bool {
-	return f.Outcome.Kind == clock.Awaited && f.NextTryTime != clock.NoInstant && (r.LatestRingAt == clock.NoInstant || f.NextTryTime <= r.LatestRingAt)
+	return f.Outcome.Kind == clock.Awaited && f.NextTryTime != clock.NoInstant &&
+		(r.LatestRingAt == clock.NoInstant || f.NextTryTime <= r.LatestRingAt)
 }
 
 // endAwait makes the heap take the rows of these rings again. It returns the rows that were left out.

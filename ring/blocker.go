@@ -19,7 +19,9 @@ func (l *Loop) Blockers(to store.Addressee) (blockers []clock.Blocker) {
 		blockers = append(blockers, clock.Blocker{Code: clock.BlockedByNode, Detail: err.Error()})
 	}
 	if l.hold() {
-		blockers = append(blockers, clock.Blocker{Code: clock.BlockedByNode, Detail: "the settings of applications were not read lately, so no ring may start"})
+		blockers = append(blockers,
+			clock.Blocker{Code: clock.BlockedByNode,
+				Detail: "the settings of applications were not read lately, so no ring may start"})
 	}
 	crews := l.routing.Load()
 	if c := crews.find(to); c != nil {
@@ -49,7 +51,8 @@ func (l *Loop) blockersAt(c *crew, to store.Addressee) []clock.Blocker {
 	case suspect.String():
 		return blocked(clock.BlockedByFailures, "its last rings failed, and are repeated after a pause: "+a.Reason)
 	case held.String():
-		return blocked(clock.BlockedByHold, fmt.Sprintf("no ring is delivered, so one alarm every %s is tried: %s", l.cfg.Probe, a.Reason))
+		return blocked(clock.BlockedByHold,
+			fmt.Sprintf("no ring is delivered, so one alarm every %s is tried: %s", l.cfg.Probe, a.Reason))
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func TestBlockersSayWhyDueAlarmsWait(t *testing.T) {
 		n.target.respond("unbound", clock.Confirmed)
 		time.Sleep(20 * time.Second)
 		n.wantBlockers("unbound")
-		n.loop.Reroute(func(store.Addressee) *ring.Route { return ring.PausedRoute }, []store.Addressee{{Application: "well"}})
+		n.loop.Reroute(func(store.Addressee) *ring.Route { return ring.PausedRoute },
+			[]store.Addressee{{Application: "well"}})
 		synctest.Wait()
 		n.wantBlockers("well", "paused paused")
 	})

@@ -53,8 +53,10 @@ func newCluster(t tester, nodes int, more ...func(*cluster)) *cluster {
 	t.Helper()
 	mc := modelClock{offset: 26*365*24*time.Hour + 123*time.Millisecond}
 	c := &cluster{
-		t: t, db: newModelDB(mc), leases: storetest.NewLeases(modelShards), target: newModelTarget(mc), clock: mc, origin: mc.now(),
-		excused: map[string]bool{}, due: map[int64]clock.Instant{}, setAt: map[int64]clock.Instant{}, ringsAtCancel: map[string]int{},
+		t: t, db: newModelDB(mc), leases: storetest.NewLeases(modelShards), target: newModelTarget(mc), clock: mc,
+		origin:  mc.now(),
+		excused: map[string]bool{}, due: map[int64]clock.Instant{}, setAt: map[int64]clock.Instant{},
+		ringsAtCancel: map[string]int{},
 	}
 	c.db.slow(time.Millisecond)
 	c.target.slow(time.Millisecond)
@@ -162,7 +164,9 @@ func (p nodeDB) Due(ctx context.Context, q store.DueQuery) (page store.DuePage, 
 	return page, err
 }
 
-func (p nodeDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (page store.ExpiredPage, err error) {
+func (p nodeDB) Expire(
+	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
+) (page store.ExpiredPage, err error) {
 	err = p.call(ctx, func() error { page, err = p.cluster.db.Expire(ctx, now, shards, from, limit); return err })
 	return page, err
 }
@@ -320,7 +324,8 @@ func (p *clusterNode) Send(shard int, body []byte) {
 func (c *cluster) join() *clusterNode {
 	c.t.Helper()
 	c.count++
-	p := &clusterNode{cluster: c, name: fmt.Sprintf("%c%d", "cab"[c.count%3], c.count), openClaims: map[*nodeSettler]bool{}}
+	p := &clusterNode{cluster: c, name: fmt.Sprintf("%c%d", "cab"[c.count%3], c.count),
+		openClaims: map[*nodeSettler]bool{}}
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
 	var err error
 	if p.time, err = clock.NewTimebase(clock.DefaultTimebaseConfig(), clock.TimebaseDeps{Source: nodeDB{p}, Log: log}); err != nil {
@@ -338,14 +343,17 @@ func (c *cluster) join() *clusterNode {
 		c.t.Fatalf("%v", err)
 	}
 	if p.preloader, err = preload.New(loading, preload.Deps{
-		Loader: nodeDB{p}, Heap: heap, Time: p.time, Ownership: p.keeper, Announcer: p.sender, Log: log, Registerer: reg,
+		Loader: nodeDB{p}, Heap: heap, Time: p.time, Ownership: p.keeper, Announcer: p.sender, Log: log,
+		Registerer: reg,
 	}); err != nil {
 		c.t.Fatalf("%v", err)
 	}
 	p.receiver = wake.NewReceiver(wake.ReceiverDeps{Ownership: p.keeper, Loader: p.preloader, Registerer: reg})
 	p.sender.SendBy(p)
 	if p.loop, err = ring.New(ring.DefaultConfig(), ring.Deps{
-		Heap: heap, Database: nodeDB{p}, Routes: []*ring.Route{{Name: "model", Target: nodeTarget{c.target, p}, HoldsClaims: true}}, Time: p.time, Feeder: p.preloader, Log: log, Registerer: reg,
+		Heap: heap, Database: nodeDB{p},
+		Routes: []*ring.Route{{Name: "model", Target: nodeTarget{c.target, p}, HoldsClaims: true}}, Time: p.time,
+		Feeder: p.preloader, Log: log, Registerer: reg,
 	}); err != nil {
 		c.t.Fatalf("%v", err)
 	}
@@ -443,7 +451,8 @@ func (c *cluster) set(by *clusterNode, application, id string, delay time.Durati
 	d := c.db.write(clock.Op{Set: &clock.Set{
 		Key: clock.Key{Application: application, BusinessID: id},
 		Content: clock.Content{
-			RingAt: c.clock.now().Add(delay), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
+			RingAt: c.clock.now().Add(delay), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(),
+			MaxRings: 10,
 		},
 	}})
 	if d.Verdict == clock.Locked {
@@ -520,7 +529,8 @@ func (c *cluster) checkEnd(slack time.Duration) (latest, unexcused time.Duration
 		}
 		at, ok := rang[fmt.Sprintf("%d.%d.1", id, a.Generation)]
 		if !ok || a.State != clock.Rung {
-			c.t.Fatalf("alarm %d of shard %d, generation %d, due %s, is %s, rang %t", id, a.Shard, a.Generation, a.RingAt.Sub(c.origin), a.State, ok)
+			c.t.Fatalf("alarm %d of shard %d, generation %d, due %s, is %s, rang %t", id, a.Shard, a.Generation,
+				a.RingAt.Sub(c.origin), a.State, ok)
 		}
 		from := max(a.RingAt, c.setAt[id])
 		latest = max(latest, at.Sub(from))
@@ -570,11 +580,14 @@ func (c *cluster) wantBalanced(t *testing.T, what string) {
 func (c *cluster) setMany(rnd *rand.Rand, n int, from, until time.Duration) {
 	for i := range n {
 		delay := from + (until-from)*time.Duration(i)/time.Duration(n)
-		c.set(c.nodes[rnd.IntN(len(c.nodes))], []string{"a", "b", "c"}[i%3], fmt.Sprintf("%d at %s", i, c.clock.now()), delay)
+		c.set(c.nodes[rnd.IntN(len(c.nodes))], []string{"a", "b", "c"}[i%3], fmt.Sprintf("%d at %s", i, c.clock.now()),
+			delay)
 	}
 }
 
-func inClusterBubble(t *testing.T, nodes int, test func(t *testing.T, c *cluster, rnd *rand.Rand), more ...func(*cluster)) {
+func inClusterBubble(
+	t *testing.T, nodes int, test func(t *testing.T, c *cluster, rnd *rand.Rand), more ...func(*cluster),
+) {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -671,7 +684,8 @@ func TestThawedNodeRingsNothingStale(t *testing.T) {
 		c.wantBalanced(t, "after the thaw")
 		time.Sleep(30 * time.Second)
 		latest, unexcused, copies := c.checkEnd(5 * time.Second)
-		t.Logf("latest %s, %d copies; of %d alarms claimed by the frozen node %d were cancelled", latest, copies, len(held), len(c.ringsAtCancel))
+		t.Logf("latest %s, %d copies; of %d alarms claimed by the frozen node %d were cancelled", latest, copies,
+			len(held), len(c.ringsAtCancel))
 		if unexcused > 200*time.Millisecond || len(c.ringsAtCancel) == 0 {
 			t.Errorf("latest %s, %s beyond the allowed lateness, %d cancelled", latest, unexcused, len(c.ringsAtCancel))
 		}
@@ -687,7 +701,8 @@ func TestEveryNodesAlarmsRingOnTime(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				c.setLosesWakeUps(lossy)
 				for i := range 1000 {
-					c.set(c.nodes[rnd.IntN(len(c.nodes))], "a", fmt.Sprint(i), time.Duration(rnd.Int64N(int64(2*time.Second))))
+					c.set(c.nodes[rnd.IntN(len(c.nodes))], "a", fmt.Sprint(i),
+						time.Duration(rnd.Int64N(int64(2*time.Second))))
 					time.Sleep(7 * time.Millisecond)
 				}
 				time.Sleep(5 * time.Second)
@@ -721,7 +736,8 @@ func TestOutageKeepsShardsAndRings(t *testing.T) {
 		latest, unexcused, copies := c.checkEnd(5 * time.Second)
 		t.Logf("latest %s, %d copies, shard counts %v, then %v", latest, copies, before, c.shardCounts())
 		if unexcused > 100*time.Millisecond || !slices.Equal(before, c.shardCounts()) {
-			t.Errorf("latest %s, %s beyond the allowed lateness; shard counts %v, then %v", latest, unexcused, before, c.shardCounts())
+			t.Errorf("latest %s, %s beyond the allowed lateness; shard counts %v, then %v", latest, unexcused, before,
+				c.shardCounts())
 		}
 	})
 }
@@ -778,7 +794,8 @@ func (h *chaos) setDatabaseDown(down bool) {
 	if h.down = down; down {
 		h.faults = append(h.faults, fault{h.clock.now(), clock.MaxInstant})
 	} else {
-		h.faults[slices.IndexFunc(h.faults, func(f fault) bool { return f.until == clock.MaxInstant })].until = h.clock.now()
+		h.faults[slices.IndexFunc(h.faults,
+			func(f fault) bool { return f.until == clock.MaxInstant })].until = h.clock.now()
 	}
 	h.db.setDown(down)
 }

@@ -38,9 +38,12 @@ func (c Config) Validate() error {
 	check(c.Workers >= 1 && c.Workers <= 64, "ring workers must be from 1 to 64")
 	check(c.BatchRows >= 1 && c.BatchRows <= 5000, "ring batch rows must be from 1 to 5000")
 	check(c.BatchBytes >= 64<<10, "ring batch bytes must be at least 64 KiB")
-	check(c.WriteTimeout > 0 && c.WriteTimeout < c.ReplyTimeout, "the write timeout must be below the reply timeout, or the last ring written has no time for its reply")
-	check(c.ReplyTimeout < clock.IdleInTransaction, fmt.Sprintf("the reply timeout must be below %s, because the database then ends the idle transaction of a claim", clock.IdleInTransaction))
-	check(c.ReplyTimeout < c.ClaimTimeout/2, "the reply timeout must be below half of the claim timeout, to leave time to write the outcome")
+	check(c.WriteTimeout > 0 && c.WriteTimeout < c.ReplyTimeout,
+		"the write timeout must be below the reply timeout, or the last ring written has no time for its reply")
+	check(c.ReplyTimeout < clock.IdleInTransaction,
+		fmt.Sprintf("the reply timeout must be below %s, because the database then ends the idle transaction of a claim", clock.IdleInTransaction))
+	check(c.ReplyTimeout < c.ClaimTimeout/2,
+		"the reply timeout must be below half of the claim timeout, to leave time to write the outcome")
 	check(c.Probe >= 100*time.Millisecond && c.Probe <= time.Second, "the probe interval must be from 100ms to 1s")
 	return errors.Join(errs...)
 }

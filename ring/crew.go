@@ -52,7 +52,8 @@ func newCrews(cfg Config, deps Deps, m *metrics) crews {
 	for i, r := range deps.Routes {
 		rationed, _ := r.Target.(RationedTarget)
 		cs.all = append(cs.all, &crew{
-			Route: r, index: i, rationed: rationed, twoPhase: !r.HoldsClaims || !deps.Database.HoldsClaims(), work: make(chan batch, shared),
+			Route: r, index: i, rationed: rationed, twoPhase: !r.HoldsClaims || !deps.Database.HoldsClaims(),
+			work:           make(chan batch, shared),
 			quarantineWork: make(chan batch, QuarantineWorkers), lanes: newLanes(shared, cfg.BatchRows, r, deps.Log, m),
 			pace: newPace(cfg.BatchRows),
 		})

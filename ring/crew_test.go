@@ -50,7 +50,8 @@ func TestEachRouteHasWorkerOfItsOwn(t *testing.T) {
 				}
 				for _, c := range cs.all {
 					if c.busy == 0 && !cs.hasWorker(c) {
-						t.Fatalf("route %d of %d has no batch and no worker; %d batches of %d workers", c.index, routes, busy, workers)
+						t.Fatalf("route %d of %d has no batch and no worker; %d batches of %d workers", c.index, routes,
+							busy, workers)
 					}
 				}
 			},

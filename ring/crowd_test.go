@@ -48,7 +48,8 @@ func newCrowdDB(mc modelClock, count int, application func() int) *crowdDB {
 	for id := 1; id <= count; id++ {
 		shard := (id * 7919) % crowdShards
 		db.rows[shard] = append(db.rows[shard], store.Due{
-			ID: int64(id), NextTryTime: now - clock.Instant(1000-id*1000/(count+1)), Shard: shard, Application: fmt.Sprint("application", application()),
+			ID: int64(id), NextTryTime: now - clock.Instant(1000-id*1000/(count+1)), Shard: shard,
+			Application: fmt.Sprint("application", application()),
 		})
 	}
 	for _, rows := range db.rows {
@@ -61,7 +62,8 @@ func (db *crowdDB) Due(_ context.Context, q store.DueQuery) (store.DuePage, erro
 	db.mu.Lock()
 	var rows []store.Due
 	for _, shard := range q.Shards {
-		from, _ := slices.BinarySearchFunc(db.rows[shard], q.From, func(d store.Due, p store.Position) int { return d.Position().Compare(p) })
+		from, _ := slices.BinarySearchFunc(db.rows[shard], q.From,
+			func(d store.Due, p store.Position) int { return d.Position().Compare(p) })
 		n := 0
 		for _, d := range db.rows[shard][from:] {
 			if n == q.Limit || !d.Position().Before(q.Until) {
@@ -89,7 +91,8 @@ func (db *crowdDB) Claim(_ context.Context, r store.ClaimRequest) (*store.Claim,
 		if !db.claimed[id] {
 			db.claimed[id] = true
 			db.unclaimed--
-			c.Rings = append(c.Rings, clock.Ring{AlarmID: id, Key: clock.Key{Application: "a"}, LatestRingAt: clock.NoInstant})
+			c.Rings = append(c.Rings,
+				clock.Ring{AlarmID: id, Key: clock.Key{Application: "a"}, LatestRingAt: clock.NoInstant})
 		}
 	}
 	if len(c.Rings) == 0 {
@@ -127,9 +130,12 @@ func ringCrowd(t *testing.T, count int, application func() int, capacity int) (c
 			owner.shards = append(owner.shards, i)
 		}
 		heap, reg, log := ring.NewHeap(4, capacity), prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-		pre, err := preload.New(preload.DefaultConfig(), preload.Deps{Loader: db, Heap: heap, Time: mc, Ownership: owner, Log: log, Registerer: reg})
+		pre, err := preload.New(preload.DefaultConfig(),
+			preload.Deps{Loader: db, Heap: heap, Time: mc, Ownership: owner, Log: log, Registerer: reg})
 		loop, err2 := ring.New(ring.DefaultConfig(), ring.Deps{
-			Heap: heap, Database: db, Routes: []*ring.Route{{Name: "model", Target: newModelTarget(mc), HoldsClaims: true}}, Time: mc, Feeder: pre, Log: log, Registerer: reg,
+			Heap: heap, Database: db,
+			Routes: []*ring.Route{{Name: "model", Target: newModelTarget(mc), HoldsClaims: true}}, Time: mc,
+			Feeder: pre, Log: log, Registerer: reg,
 		})
 		if err := cmp.Or(err, err2); err != nil {
 			t.Fatal(err)
@@ -178,7 +184,8 @@ func TestBacklogOfManyApplicationsReadsAsLittleAsOfFew(t *testing.T) {
 
 func (c crowd) log(t *testing.T, what string, count int) {
 	t.Helper()
-	t.Logf("%s: %d rung in %s of the model's time, %d reads, %.2f rows read per ring", what, count, c.took, c.reads, float64(c.rowsRead)/float64(count))
+	t.Logf("%s: %d rung in %s of the model's time, %d reads, %.2f rows read per ring", what, count, c.took, c.reads,
+		float64(c.rowsRead)/float64(count))
 }
 
 func mixByTurns(applications int) func() int {

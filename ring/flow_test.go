@@ -80,7 +80,8 @@ func newNode(t tester, cfg nodeConfig) *node {
 	mc := modelClock{offset: 26*365*24*time.Hour + 123*time.Millisecond}
 	n := &node{
 		t: t, db: newModelDB(mc), target: newModelTarget(mc), clock: mc,
-		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {}, streams: stream.New(), pulls: pull.New(func() {}),
+		owner: &modelOwner{shards: cfg.shards, changed: make(chan struct{})}, origin: mc.now(), stop: func() {},
+		streams: stream.New(), pulls: pull.New(func() {}),
 	}
 	if cfg.targetDown {
 		n.target.down = errDown
@@ -103,7 +104,8 @@ func (n *node) build(cfg nodeConfig) {
 	if err != nil {
 		n.t.Fatalf("preload: %v", err)
 	}
-	deps := ring.Deps{Heap: n.heap, Database: n.db, Time: n.clock, Feeder: n.preloader, Hold: cfg.hold, Log: log, Registerer: reg}
+	deps := ring.Deps{Heap: n.heap, Database: n.db, Time: n.clock, Feeder: n.preloader, Hold: cfg.hold, Log: log,
+		Registerer: reg}
 	if !cfg.keepsRoutes || n.allRoutes == nil {
 		n.allRoutes, n.router = n.routes(cfg)
 	}
@@ -133,8 +135,9 @@ func (n *node) start() {
 func (n *node) set(application, id string, due time.Duration, more ...func(*clock.Set)) int64 {
 	n.t.Helper()
 	s := &clock.Set{
-		Key:     clock.Key{Application: application, BusinessID: id},
-		Content: clock.Content{RingAt: n.origin.Add(due), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10},
+		Key: clock.Key{Application: application, BusinessID: id},
+		Content: clock.Content{RingAt: n.origin.Add(due), LatestRingAt: clock.NoInstant,
+			Retry: clock.DefaultRetryPolicy(), MaxRings: 10},
 	}
 	for _, m := range more {
 		m(s)
@@ -194,7 +197,8 @@ func (n *node) wantRungOnce(ids []int64, late time.Duration) {
 	for _, id := range ids {
 		a := n.db.get(id)
 		if len(copies[id]) != 1 || a.State != clock.Rung {
-			n.t.Fatalf("alarm %d (%s, due %s) is %s and was rung %d times", id, a.Key, a.RingAt.Sub(n.origin), a.State, len(copies[id]))
+			n.t.Fatalf("alarm %d (%s, due %s) is %s and was rung %d times", id, a.Key, a.RingAt.Sub(n.origin), a.State,
+				len(copies[id]))
 		}
 		if by := copies[id][0].at.Sub(a.RingAt); by < 0 || by > late {
 			n.t.Fatalf("alarm %d (%s, due %s) rang %s late", id, a.Key, a.RingAt.Sub(n.origin), by)
@@ -362,7 +366,8 @@ func TestUnroutableApplicationIsHeldBehindProbe(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 		if rungs := n.states("lost")[clock.Rung]; rungs < untried || waited > 1100 {
-			t.Errorf("%d rang at once after the probe, %d ms after the queue came, want the %d untried", rungs, waited, untried)
+			t.Errorf("%d rang at once after the probe, %d ms after the queue came, want the %d untried", rungs, waited,
+				untried)
 		}
 		time.Sleep(40 * time.Second)
 		n.wantStates("lost", map[clock.State]int{clock.Rung: 3000})
@@ -705,7 +710,8 @@ func TestSmallHeapRingsBacklogWithoutSweep(t *testing.T) {
 			inBubble(t, cfg, func(t *testing.T, n *node) {
 				var ids []int64
 				for i := range 5000 {
-					ids = append(ids, n.set(fmt.Sprint("app", i%applications), fmt.Sprint(i), time.Duration(i%100)*time.Millisecond))
+					ids = append(ids,
+						n.set(fmt.Sprint("app", i%applications), fmt.Sprint(i), time.Duration(i%100)*time.Millisecond))
 				}
 				time.Sleep(time.Second)
 				n.start()

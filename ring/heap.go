@@ -52,7 +52,8 @@ func (e *entry) position() store.Position {
 
 // row returns the entry as a due row of the database.
 func (e *entry) row() store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.addressee.Value().Application}
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard),
+		Application: e.addressee.Value().Application}
 }
 
 // before reports whether e is popped before f, an entry of the same application: the earlier first, then the lower
@@ -61,7 +62,8 @@ func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
 	return entry{
-		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard), addressee: unique.Make(d.Addressee()),
+		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard),
+		addressee: unique.Make(d.Addressee()),
 	}
 }
 
@@ -104,7 +106,8 @@ func (a *allowance) admits(due clock.Instant) bool {
 func NewHeap(shares, capacity int) *Heap {
 	h := &Heap{
 		wake: make(chan struct{}, 1), shares: make([]share, shares),
-		inFlight: map[int64]inFlightEntry{}, restricted: map[addressee]*allowance{}, awaited: awaitedRows{}, orders: newOrders(1, nil),
+		inFlight: map[int64]inFlightEntry{}, restricted: map[addressee]*allowance{}, awaited: awaitedRows{},
+		orders: newOrders(1, nil),
 	}
 	for i := range h.shares {
 		h.shares[i] = newShare(&h.orders, max(1, capacity/shares))

@@ -30,8 +30,9 @@ type heapModel struct {
 
 func newHeapModel(shares, routes, capacity int) *heapModel {
 	m := &heapModel{
-		h: NewHeap(shares, capacity), shares: shares, routes: routes, rows: map[int64]store.Due{}, inFlight: map[int64]entry{},
-		offered: map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[addressee]allowance{},
+		h: NewHeap(shares, capacity), shares: shares, routes: routes, rows: map[int64]store.Due{},
+		inFlight: map[int64]entry{},
+		offered:  map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[addressee]allowance{},
 	}
 	for range shares {
 		m.missing = append(m.missing, map[store.Addressee]store.Position{})
@@ -63,20 +64,23 @@ func modelAddressees() (all []store.Addressee) {
 func modelRow(t *rapid.T) store.Due {
 	id := rapid.Int64Range(1, 60).Draw(t, "id")
 	return store.Due{
-		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")), Rank: store.Rank(rapid.SampledFrom(modelTargets).Draw(t, "target"), rapid.IntRange(0, 2).Draw(t, "priority")),
+		ID: id, NextTryTime: clock.Instant(rapid.IntRange(0, 100).Draw(t, "due")),
+		Rank:  store.Rank(rapid.SampledFrom(modelTargets).Draw(t, "target"), rapid.IntRange(0, 2).Draw(t, "priority")),
 		Shard: int(id % 7), Application: modelApplications[int(id*id)%len(modelApplications)],
 	}
 }
 
 func (m *heapModel) offer(t *rapid.T) {
-	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, func(d store.Due) int64 { return d.ID }).Draw(t, "rows")
+	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, func(d store.Due) int64 { return d.ID }).Draw(t,
+		"rows")
 	byShare := make([][]store.Due, m.shares)
 	for _, d := range rows {
 		share := store.ShareOf(d.Shard, m.shares)
 		byShare[share] = append(byShare[share], d)
 		if e, isInFlight := m.inFlight[d.ID]; !isInFlight {
 			m.rows[d.ID] = d
-		} else if _, known := m.offered[d.ID]; !known && (m.rowChanged[d.ID] || d.NextTryTime != e.due || d.Rank != int(e.rank)) {
+		} else if _, known := m.offered[d.ID]; !known &&
+			(m.rowChanged[d.ID] || d.NextTryTime != e.due || d.Rank != int(e.rank)) {
 			m.offered[d.ID] = d
 		}
 	}
@@ -152,7 +156,8 @@ func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 
 // comesBefore reports whether e must be popped before f, an entry of the same application.
 func comesBefore(e, f entry) bool {
-	return slices.Compare([]int64{int64(e.popAt), int64(e.rank), e.id}, []int64{int64(f.popAt), int64(f.rank), f.id}) < 0
+	return slices.Compare([]int64{int64(e.popAt), int64(e.rank), e.id},
+		[]int64{int64(f.popAt), int64(f.rank), f.id}) < 0
 }
 
 // someInFlight draws some entries in flight.
@@ -207,7 +212,8 @@ func (m *heapModel) drop(t *rapid.T) {
 }
 
 func dueOf(e entry) store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard), Application: e.addressee.Value().Application}
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard),
+		Application: e.addressee.Value().Application}
 }
 
 // reoffer offers rows that a claim has put off while they are in flight, as the loop does before it completes them.
@@ -243,7 +249,8 @@ func (m *heapModel) restrict(t *rapid.T) {
 		delete(m.restricted, name)
 		return
 	}
-	a := allowance{rows: rapid.IntRange(0, 3).Draw(t, "allowedRows"), dueUntil: clock.Instant(rapid.IntRange(0, 100).Draw(t, "until"))}
+	a := allowance{rows: rapid.IntRange(0, 3).Draw(t, "allowedRows"),
+		dueUntil: clock.Instant(rapid.IntRange(0, 100).Draw(t, "until"))}
 	m.h.Restrict(name, a.rows, a.dueUntil)
 	m.restricted[name] = a
 }
@@ -345,11 +352,13 @@ func checkShare(t *rapid.T, s *share) {
 	n := 0
 	for name, q := range s.queues {
 		n += len(q.entries)
-		if len(q.entries) == 0 || q.addressee != name || q.length != len(q.entries) || q.inHeap == nil || q.inHeap.queues[q.heapIndex] != q {
+		if len(q.entries) == 0 || q.addressee != name || q.length != len(q.entries) || q.inHeap == nil ||
+			q.inHeap.queues[q.heapIndex] != q {
 			t.Fatalf("queue %s: %d entries, filed as %d, line %p", name.Value(), len(q.entries), q.length, q.inHeap)
 		}
 		for i := range q.entries {
-			if slot, ok := s.index[q.entries[i].id]; !ok || s.slots[slot] != (location{queue: q, index: i}) || q.entries[i].slot != slot {
+			if slot, ok := s.index[q.entries[i].id]; !ok || s.slots[slot] != (location{queue: q, index: i}) ||
+				q.entries[i].slot != slot {
 				t.Fatalf("entry %+v is indexed in slot %d, %t, is at %d", q.entries[i], slot, ok, i)
 			}
 			if i > 0 && q.entries[i].before(&q.entries[(i-1)/fanOut]) {
@@ -370,7 +379,8 @@ func checkRoom(t *rapid.T, r *room) {
 	listed, longest, entries, queues := 0, 0, 0, 0
 	for length, q := range r.lengths.heads {
 		for ; q != nil; q = q.next {
-			if listed++; q.length != length || q.room != r || r.share.queues[q.addressee] != q || q.next != nil && q.next.prev != q {
+			if listed++; q.length != length || q.room != r || r.share.queues[q.addressee] != q ||
+				q.next != nil && q.next.prev != q {
 				t.Fatalf("queue %s of %d entries is listed with length %d", q.addressee.Value(), len(q.entries), length)
 			}
 			longest = length
@@ -383,15 +393,18 @@ func checkRoom(t *rapid.T, r *room) {
 		}
 	}
 	if listed != queues || longest != r.lengths.longest || entries != r.entries {
-		t.Fatalf("%d of %d queues listed, the longest has %d, not %d; %d entries, not %d", listed, queues, longest, r.lengths.longest, entries, r.entries)
+		t.Fatalf("%d of %d queues listed, the longest has %d, not %d; %d entries, not %d", listed, queues, longest,
+			r.lengths.longest, entries, r.entries)
 	}
 }
 
 func TestHeapAgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newHeapModel(rapid.IntRange(1, 3).Draw(t, "shares"), rapid.IntRange(1, 3).Draw(t, "routes"), rapid.IntRange(1, 40).Draw(t, "capacity"))
+		m := newHeapModel(rapid.IntRange(1, 3).Draw(t, "shares"), rapid.IntRange(1, 3).Draw(t, "routes"),
+			rapid.IntRange(1, 40).Draw(t, "capacity"))
 		t.Repeat(map[string]func(*rapid.T){
-			"offer": m.offer, "remove": m.remove, "pop": m.pop, "complete": m.complete, "drop": m.drop, "reoffer": m.reoffer,
+			"offer": m.offer, "remove": m.remove, "pop": m.pop, "complete": m.complete, "drop": m.drop,
+			"reoffer":  m.reoffer,
 			"restrict": m.restrict, "catchUp": m.catchUp, "": m.check,
 		})
 	})
@@ -452,7 +465,8 @@ func TestRouteGetsItsPartOfFullShare(t *testing.T) {
 			}
 			getsRoom := len(s.index) < s.capacity || r.entries < s.capacity/routes
 			if m.h.Offer(0, []store.Due{d}); getsRoom && s.entry(id) == nil {
-				t.Fatalf("%+v was left out: its route has %d of %d entries in a share of %d", d, r.entries, len(s.index), s.capacity)
+				t.Fatalf("%+v was left out: its route has %d of %d entries in a share of %d", d, r.entries,
+					len(s.index), s.capacity)
 			}
 			checkShare(t, s)
 		}
@@ -463,7 +477,9 @@ func TestRouteGetsItsPartOfFullShare(t *testing.T) {
 // with a, the names of route 1's applications with b.
 func oneRowEach(route, count int) (rows []store.Due) {
 	for i := range count {
-		rows = append(rows, store.Due{ID: int64(2*i + route), NextTryTime: clock.Instant(1000 + i), Application: fmt.Sprintf("%c%02d", 'a'+route, i)})
+		rows = append(rows,
+			store.Due{ID: int64(2*i + route), NextTryTime: clock.Instant(1000 + i),
+				Application: fmt.Sprintf("%c%02d", 'a'+route, i)})
 	}
 	return rows
 }
@@ -535,7 +551,8 @@ func TestRoutesDoNotTakeRoomFromEachOtherForEver(t *testing.T) {
 			l.offer(b[:2]...)
 			for page := range slices.Chunk(b[2:], rowsAtOnce) {
 				if l.offer(page...); !l.catchUp(20) {
-					t.Fatalf("the reads do not end; the routes have %d and %d entries", l.h.shares[0].rooms[0].entries, l.h.shares[0].rooms[1].entries)
+					t.Fatalf("the reads do not end; the routes have %d and %d entries", l.h.shares[0].rooms[0].entries,
+						l.h.shares[0].rooms[1].entries)
 				}
 			}
 			for i := range 2 {
@@ -565,7 +582,10 @@ func TestRouteThatYieldedReadsAgainAfterItsNextPop(t *testing.T) {
 			first.NextTryTime += 500
 			h.Offer(0, []store.Due{first})
 		},
-		"shards": func(h *Heap, first store.Due) { h.KeepShards(0, func(shard int) bool { return shard != first.Shard }) },
+		"shards": func(h *Heap, first store.Due) {
+			h.KeepShards(0,
+				func(shard int) bool { return shard != first.Shard })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newSmallLoader(20, 3)
@@ -629,7 +649,8 @@ func TestFloodLeavesRoomAndTurnsToOthers(t *testing.T) {
 	}
 	var others []store.Due
 	for i := range 300 {
-		others = append(others, store.Due{ID: int64(10_000 + i), NextTryTime: 20, Application: fmt.Sprint("other", i%3)})
+		others = append(others,
+			store.Due{ID: int64(10_000 + i), NextTryTime: 20, Application: fmt.Sprint("other", i%3)})
 	}
 	if missing = h.Offer(0, others); len(missing) != 1 || missing[0].Application != "flood" {
 		t.Fatalf("missing %+v, want only the flood's", missing)
@@ -685,7 +706,9 @@ func TestPopsByTimeThenRank(t *testing.T) {
 	for i, rank := range []int{9, 2, 5, 2, 0} {
 		h.Offer(0, []store.Due{{ID: int64(1 + i), NextTryTime: 10, Rank: rank, Application: "a"}})
 	}
-	h.Offer(0, []store.Due{{ID: 6, NextTryTime: 9, Rank: 9, Application: "a"}, {ID: 7, NextTryTime: 10, Rank: 9, Application: "b"}})
+	h.Offer(0,
+		[]store.Due{{ID: 6, NextTryTime: 9, Rank: 9, Application: "a"},
+			{ID: 7, NextTryTime: 10, Rank: 9, Application: "b"}})
 	h.Offer(0, []store.Due{{ID: 1, NextTryTime: 10, Rank: 1, Application: "a"}})
 	var a []int64
 	turn := 0
@@ -700,7 +723,9 @@ func TestPopsByTimeThenRank(t *testing.T) {
 		t.Fatalf("popped %v, the turn of b was %d", a, turn)
 	}
 	// in flight: an offer of the popped row is no news, an offer with another rank is
-	h.Offer(0, []store.Due{{ID: 2, NextTryTime: 10, Rank: 2, Application: "a"}, {ID: 3, NextTryTime: 10, Rank: 4, Application: "a"}})
+	h.Offer(0,
+		[]store.Due{{ID: 2, NextTryTime: 10, Rank: 2, Application: "a"},
+			{ID: 3, NextTryTime: 10, Rank: 4, Application: "a"}})
 	h.complete([]entry{{id: 2}, {id: 3}}, false)
 	if again := h.pop(nil, 0, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank != 4 {
 		t.Fatalf("popped %+v", again)
@@ -821,7 +846,8 @@ func TestRestrictAllowsDueRows(t *testing.T) {
 		t.Error("room beyond the allowance")
 	}
 	h.Restrict(withoutTarget("a"), 1, 10)
-	if !h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 7}, false) || h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 11}, false) {
+	if !h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 7}, false) ||
+		h.HasRoomFor(0, store.Addressee{Application: "a"}, store.Position{Time: 11}, false) {
 		t.Error("want room for rows due until then, and for no others")
 	}
 	popped := h.pop(nil, 0, 100, 10)
@@ -849,7 +875,8 @@ func TestFullShareLeavesOtherSharesRoom(t *testing.T) {
 func TestKeepShardsDropsOtherShards(t *testing.T) {
 	h := NewHeap(1, 100)
 	for i := range int64(50) {
-		h.Offer(0, []store.Due{{ID: i, NextTryTime: clock.Instant(i), Shard: int(i % 5), Application: fmt.Sprint(i % 3)}})
+		h.Offer(0,
+			[]store.Due{{ID: i, NextTryTime: clock.Instant(i), Shard: int(i % 5), Application: fmt.Sprint(i % 3)}})
 	}
 	h.KeepShards(0, func(shard int) bool { return shard < 2 })
 	popped := h.pop(nil, 0, 1000, 100)
@@ -876,7 +903,8 @@ func BenchmarkHeapOfferPop(b *testing.B) {
 			rows := make([]store.Due, 1)
 			offer := func(now int) {
 				id++
-				rows[0] = store.Due{ID: id, NextTryTime: clock.Instant(now + rnd.IntN(size)), Shard: int(id & 3), Application: names[rnd.IntN(applications)]}
+				rows[0] = store.Due{ID: id, NextTryTime: clock.Instant(now + rnd.IntN(size)), Shard: int(id & 3),
+					Application: names[rnd.IntN(applications)]}
 				h.Offer(int(id&3), rows)
 			}
 			for range size {

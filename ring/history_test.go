@@ -23,13 +23,16 @@ func (h *history) set(t *rapid.T) {
 	application := rapid.SampledFrom([]string{"a", "a", "a", "b", "c"}).Draw(t, "application")
 	id := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "id"))
 	since := h.clock.now().Sub(h.origin)
-	delay := time.Duration(rapid.SampledFrom([]int{-1000, 0, 1, 500, 1000, 5000, 14_999, 15_000, 29_999, 30_000, 31_000, 45_000}).Draw(t, "in")+
+	delay := time.Duration(rapid.SampledFrom([]int{-1000, 0, 1, 500, 1000, 5000, 14_999, 15_000, 29_999, 30_000, 31_000,
+		45_000}).Draw(t, "in")+
 		rapid.IntRange(0, 3).Draw(t, "more")) * time.Millisecond
 	d := h.db.write(clock.Op{Set: &clock.Set{
 		Key: clock.Key{Application: application, BusinessID: id},
 		Content: clock.Content{
-			RingAt: h.origin.Add(since + delay), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
-			Priority: rapid.IntRange(0, 9).Draw(t, "priority"), Delivery: clock.DeliveryMode(rapid.IntRange(0, 1).Draw(t, "delivery")),
+			RingAt: h.origin.Add(since + delay), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(),
+			MaxRings: 10,
+			Priority: rapid.IntRange(0, 9).Draw(t, "priority"),
+			Delivery: clock.DeliveryMode(rapid.IntRange(0, 1).Draw(t, "delivery")),
 		},
 	}})
 	h.wake(d)
@@ -54,7 +57,8 @@ func (h *history) cancel(t *rapid.T) {
 }
 
 func (h *history) sleep(t *rapid.T) {
-	time.Sleep(time.Duration(rapid.SampledFrom([]int{0, 1, 7, 100, 999, 1000, 4000, 16_000}).Draw(t, "ms")) * time.Millisecond)
+	time.Sleep(time.Duration(rapid.SampledFrom([]int{0, 1, 7, 100, 999, 1000, 4000, 16_000}).Draw(t,
+		"ms")) * time.Millisecond)
 }
 
 // check runs after every step. It checks that no alarm rang early, and that no ring was confirmed twice.
@@ -117,7 +121,8 @@ func runHistory(t *rapid.T, cfg nodeConfig, prepare func(h *history)) {
 		h := &history{node: newNode(t, cfg), due: map[int64]clock.Instant{}, setAt: map[int64]clock.Instant{}}
 		defer h.stop()
 		prepare(h)
-		actions := map[string]func(*rapid.T){"set": h.set, "set more": h.set, "cancel": h.cancel, "sleep": h.sleep, "": h.check}
+		actions := map[string]func(*rapid.T){"set": h.set, "set more": h.set, "cancel": h.cancel, "sleep": h.sleep,
+			"": h.check}
 		if h.mayRingTwice {
 			h.addFaults(actions)
 		}
@@ -135,7 +140,8 @@ func runHistory(t *rapid.T, cfg nodeConfig, prepare func(h *history)) {
 func (h *history) addFaults(actions map[string]func(*rapid.T)) {
 	applications := []string{"a", "b", "c"}
 	actions["target"] = func(t *rapid.T) {
-		rapid.SampledFrom(h.targets()).Draw(t, "which").setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
+		rapid.SampledFrom(h.targets()).Draw(t,
+			"which").setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
 	}
 	actions["database"] = func(t *rapid.T) { h.db.setDown(rapid.Bool().Draw(t, "down")) }
 	actions["outcome"] = func(t *rapid.T) {

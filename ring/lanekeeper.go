@@ -68,7 +68,8 @@ func newLanes(shared, size int, r *Route, log *slog.Logger, m *metrics) []*laneK
 			name = fmt.Sprint("quarantine ", i+1-shared)
 		}
 		keepers[i] = &laneKeeper{
-			name: name, size: size, target: r.Target, log: log.With("target", r.Name), metrics: m, usable: make(chan struct{}, 1),
+			name: name, size: size, target: r.Target, log: log.With("target", r.Name), metrics: m,
+			usable: make(chan struct{}, 1),
 		}
 	}
 	return keepers
@@ -210,7 +211,8 @@ func (k *laneKeeper) countFailure(reason string, err error) {
 	if !k.warned {
 		k.warned, level = true, slog.LevelWarn
 	}
-	k.log.Log(context.Background(), level, "lane to the target failed", "lane", k.name, "reason", reason, "attempt", k.failures, "err", err)
+	k.log.Log(context.Background(), level, "lane to the target failed", "lane", k.name, "reason", reason, "attempt",
+		k.failures, "err", err)
 }
 
 // working reports whether the lane is open and fit for use: the present series has no failure, or the lane has been

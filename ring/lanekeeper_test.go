@@ -48,7 +48,8 @@ func TestNoClaimWithoutOpenLane(t *testing.T) {
 					t.Error("the route can ring without a lane")
 				}
 				r := n.route()
-				if r.OpenLanes == r.Lanes || r.Lanes != ring.DefaultConfig().Workers+ring.QuarantineWorkers || r.LaneFailure == nil && name != "opening lasts" {
+				if r.OpenLanes == r.Lanes || r.Lanes != ring.DefaultConfig().Workers+ring.QuarantineWorkers ||
+					r.LaneFailure == nil && name != "opening lasts" {
 					t.Errorf("%d of %d lanes are open, %v", r.OpenLanes, r.Lanes, r.LaneFailure)
 				}
 				if tries := n.db.count(&n.db.claimCalls); tries != 0 {

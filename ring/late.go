@@ -82,7 +82,8 @@ func (w *worker) awaitLate(r *result, d *deliveredClaim, late LateRings) {
 		return
 	}
 	l := &lateClaim{
-		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates, dueAgain: d.settleBegan.Add(clock.AwaitTimeout),
+		loop: w.loop, settler: d.Settler, late: late, rings: d.Rings, fates: d.fates,
+		dueAgain:  d.settleBegan.Add(clock.AwaitTimeout),
 		waitUntil: d.settleBegan.Add(lateLimit), written: d.settledNow, crew: w.crew,
 	}
 	for i := range d.Rings {

@@ -79,7 +79,8 @@ func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 		}
 		c.quarantined++
 		a = &application{
-			name: e.addressee, crew: c, leftover: true, health: suspect, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow,
+			name: e.addressee, crew: c, leftover: true, health: suspect, batchRows: q.cfg.BatchRows,
+			lastRound: q.rounds, lastActive: localNow,
 			acceptedAt: localNow,
 		}
 		q.leftovers[key] = a

@@ -115,16 +115,19 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	}
 	m := newMetrics(deps.Registerer, deps.Heap)
 	l := &Loop{
-		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time, feeder: deps.Feeder,
-		timer: deps.Timer, log: deps.Log, metrics: m, observer: deps.Observe, results: make(chan result, Connections(cfg.Workers, len(deps.Routes))),
+		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time,
+		feeder: deps.Feeder,
+		timer:  deps.Timer, log: deps.Log, metrics: m, observer: deps.Observe,
+		results:       make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
 		events:        make(chan laneEvent), changed: make(chan struct{}, 1), lateTallies: make(chan lateTallies),
 		lateWrites: make(chan struct{}, lateConnections), rerouted: make(chan struct{}, 1),
 		underWay: map[uint64]struct{}{}, hold: deps.Hold,
 	}
 	l.quarantine = quarantine{
-		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m, applications: map[addressee]*application{},
-		leftovers: map[leftoverKey]*application{},
+		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m,
+		applications: map[addressee]*application{},
+		leftovers:    map[leftoverKey]*application{},
 	}
 	l.routing.Store(l.crews.frozen(deps.Router))
 	l.heap.splitByRoute(len(deps.Routes), l.crews.routeIndex(deps.Router))
@@ -143,7 +146,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.stopping = ctx.Done()
 	lateContext, endLate := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLate()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(l.lateStop(l.cfg.ReplyTimeout))+lateStopGrace, endLate) })()
+	defer context.AfterFunc(ctx,
+		func() { time.AfterFunc(time.Until(l.lateStop(l.cfg.ReplyTimeout))+lateStopGrace, endLate) })()
 	l.lateContext = lateContext
 	var workers sync.WaitGroup
 	defer l.lateClaims.Wait() // after the workers, which begin them
@@ -399,14 +403,16 @@ func (l *Loop) CheckClaims() error {
 	if t == nil || time.Since(t.since) < claimFailureTolerance {
 		return nil
 	}
-	return fmt.Errorf("no batch of alarms could be claimed and settled for %s: %w", time.Since(t.since).Round(time.Second), t.cause)
+	return fmt.Errorf("no batch of alarms could be claimed and settled for %s: %w",
+		time.Since(t.since).Round(time.Second), t.cause)
 }
 
 // report counts and logs alarms that ended without a ring.
 func (l *Loop) report(ended []store.EndedAlarm) {
 	for i := range ended {
 		l.metrics.ended.WithLabelValues(ended[i].State.String()).Inc()
-		l.log.Debug("alarm ended without a ring", "application", ended[i].Application, "business_id", ended[i].BusinessID,
+		l.log.Debug("alarm ended without a ring", "application", ended[i].Application, "business_id",
+			ended[i].BusinessID,
 			"alarm_id", ended[i].ID, "state", ended[i].State.String(), "reason", ended[i].Reason)
 	}
 }

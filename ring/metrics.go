@@ -30,7 +30,8 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 	round := prometheus.ExponentialBuckets(0.0005, 2, 14) // 0.5 ms to 4 s
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clockd_ring_" + name, Help: help, Buckets: buckets, NativeHistogramBucketFactor: 1.1})
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clockd_ring_" + name, Help: help,
+			Buckets: buckets, NativeHistogramBucketFactor: 1.1})
 	}
 	m := &metrics{
 		rings: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -39,7 +40,8 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clockd_ring_ended_total", Help: "Alarms that ended without a ring, by state.",
 		}, []string{"state"}),
-		lateness: histogram("lateness_seconds", "Time from an alarm's due time to its first confirmed ring, without alarms that needed a second try.",
+		lateness: histogram("lateness_seconds",
+			"Time from an alarm's due time to its first confirmed ring, without alarms that needed a second try.",
 			[]float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300, 3600}),
 		batchRings:    histogram("batch_rings", "Number of rings in a claim.", prometheus.ExponentialBuckets(1, 2, 13)),
 		claimSeconds:  histogram("claim_seconds", "Time of a claim.", round),
@@ -49,22 +51,27 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 			Name: "clockd_ring_database_errors_total", Help: "Batches that failed because of a database error.",
 		}),
 		openLanes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "clockd_ring_open_lanes", Help: "Open lanes to the target: one per worker, including the workers of the quarantine.",
+			Name: "clockd_ring_open_lanes",
+			Help: "Open lanes to the target: one per worker, including the workers of the quarantine.",
 		}),
 		laneFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_ring_lane_failures_total", Help: "Lanes to the target that could not be opened (open), also because they await many late replies (full), or ended right after they were opened (lost).",
+			Name: "clockd_ring_lane_failures_total",
+			Help: "Lanes to the target that could not be opened (open), also because they await many late replies (full), or ended right after they were opened (lost).",
 		}, []string{"reason"}),
 		applications: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_ring_unwell_applications", Help: "Applications in quarantine, by health.",
 		}, []string{"health"}),
 		batchLimit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "clockd_ring_batch_limit", Help: "Most alarms in a batch, by target. It falls while batches near their time limits.",
+			Name: "clockd_ring_batch_limit",
+			Help: "Most alarms in a batch, by target. It falls while batches near their time limits.",
 		}, []string{"target"}),
 		awaited: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "clockd_ring_awaited", Help: "Rings whose reply is late and still awaited. They are not published again meanwhile.",
+			Name: "clockd_ring_awaited",
+			Help: "Rings whose reply is late and still awaited. They are not published again meanwhile.",
 		}),
 		lateReplies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_ring_late_replies_total", Help: "Awaited rings that have an outcome, by outcome. Each confirmed one needed no copy.",
+			Name: "clockd_ring_late_replies_total",
+			Help: "Awaited rings that have an outcome, by outcome. Each confirmed one needed no copy.",
 		}, []string{"outcome"}),
 	}
 	for _, kind := range clock.OutcomeKinds() {
@@ -73,8 +80,10 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 	for _, reason := range []string{laneNotOpened, laneFull, laneLost} {
 		m.laneFailures.WithLabelValues(reason)
 	}
-	reg.MustRegister(m.openLanes, m.laneFailures, m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds, m.settleSeconds, m.roundSeconds,
-		m.databaseErrors, m.applications, m.batchLimit, m.awaited, m.lateReplies, heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
+	reg.MustRegister(m.openLanes, m.laneFailures, m.rings, m.ended, m.lateness, m.batchRings, m.claimSeconds,
+		m.settleSeconds, m.roundSeconds,
+		m.databaseErrors, m.applications, m.batchLimit, m.awaited, m.lateReplies,
+		heapGauge(h, "entries", "Alarms in the heap that wait for their time.", false),
 		heapGauge(h, "in_flight", "Alarms in flight: taken from the heap to ring, or parked.", true))
 	return m
 }
@@ -133,7 +142,8 @@ func (m *metrics) observeWithTrace(r *clock.Ring, now clock.Instant) {
 		return
 	}
 	if h, can := m.lateness.(prometheus.ExemplarObserver); can {
-		h.ObserveWithExemplar(now.Sub(r.RingAt).Seconds(), prometheus.Labels{"trace_id": clock.SampledTrace(r.Traceparent)})
+		h.ObserveWithExemplar(now.Sub(r.RingAt).Seconds(),
+			prometheus.Labels{"trace_id": clock.SampledTrace(r.Traceparent)})
 	}
 }
 

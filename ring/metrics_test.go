@@ -46,7 +46,8 @@ func TestLatenessHasClassicAndNativeBucketsAndOneExemplarABatch(t *testing.T) {
 	m.rung(rings, outcomes, 1000)
 	h := gatheredLateness(t, reg)
 	if h.GetSampleCount() != 10 || len(h.GetBucket()) == 0 || len(h.GetPositiveSpan()) == 0 {
-		t.Errorf("%d samples, %d classic buckets, %d native spans", h.GetSampleCount(), len(h.GetBucket()), len(h.GetPositiveSpan()))
+		t.Errorf("%d samples, %d classic buckets, %d native spans", h.GetSampleCount(), len(h.GetBucket()),
+			len(h.GetPositiveSpan()))
 	}
 	var traces []string
 	for _, b := range h.GetBucket() {
@@ -64,7 +65,8 @@ func TestLatenessHasClassicAndNativeBucketsAndOneExemplarABatch(t *testing.T) {
 
 func BenchmarkRung(b *testing.B) {
 	for _, trace := range []string{"", skippedTrace, recordedTrace} {
-		name := map[string]string{"": "no trace", skippedTrace: "traces not recorded", recordedTrace: "recorded traces"}[trace]
+		name := map[string]string{"": "no trace", skippedTrace: "traces not recorded",
+			recordedTrace: "recorded traces"}[trace]
 		b.Run(name, func(b *testing.B) {
 			m := newMetrics(prometheus.NewRegistry(), NewHeap(1, 10))
 			rings, outcomes := confirmedRings(300, func(int) string { return trace })

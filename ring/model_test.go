@@ -31,7 +31,8 @@ func (c modelClock) Until(i clock.Instant) time.Duration {
 const modelShards = 8
 
 var (
-	errDown       = &clock.Error{Kind: clock.ErrUnavailable, Detail: "the model database is down", Cause: errors.New("down")}
+	errDown = &clock.Error{Kind: clock.ErrUnavailable, Detail: "the model database is down",
+		Cause: errors.New("down")}
 	errCommitLost = clock.Unconfirmed(errors.New("the reply to COMMIT was lost"))
 )
 
@@ -67,7 +68,8 @@ type modelRow struct {
 
 func newModelDB(c modelClock) *modelDB {
 	return &modelDB{
-		clock: c, rows: map[int64]*modelRow{}, keys: map[clock.Key]int64{}, claims: map[string]int{}, ended: map[int64]clock.State{},
+		clock: c, rows: map[int64]*modelRow{}, keys: map[clock.Key]int64{}, claims: map[string]int{},
+		ended: map[int64]clock.State{},
 	}
 }
 
@@ -216,7 +218,8 @@ func (db *modelDB) setRing(r *modelRow, row clock.RingRow) {
 }
 
 func (r *modelRow) due() store.Due {
-	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Target, r.Priority), Shard: r.Shard, Application: r.Application}
+	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Target, r.Priority), Shard: r.Shard,
+		Application: r.Application}
 }
 
 func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, error) {
@@ -246,7 +249,8 @@ func (db *modelDB) Due(ctx context.Context, q store.DueQuery) (store.DuePage, er
 		}
 	}
 	for _, shardRows := range byShard {
-		shardRows = slices.DeleteFunc(shardRows, func(d store.Due) bool { return !q.Admits(d.Addressee()) || !d.Position().Before(q.Until) })
+		shardRows = slices.DeleteFunc(shardRows,
+			func(d store.Due) bool { return !q.Admits(d.Addressee()) || !d.Position().Before(q.Until) })
 		rows = append(rows, shardRows[:min(len(shardRows), q.Limit)]...)
 	}
 	page := store.NewDuePage(q, rows)
@@ -324,8 +328,10 @@ func (db *modelDB) noteClaim(rings []clock.Ring, twoPhase bool) {
 
 func candidate(r *modelRow) store.Candidate {
 	return store.Candidate{
-		ID: r.ID, Key: r.Key, Generation: r.Generation, RingRow: r.RingRow, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout,
-		Delivery: r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.Rank(r.Target, r.Priority), PayloadLength: len(r.Payload), Retry: r.Retry,
+		ID: r.ID, Key: r.Key, Generation: r.Generation, RingRow: r.RingRow, MaxRings: r.MaxRings,
+		AckTimeout: r.AckTimeout,
+		Delivery:   r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.Rank(r.Target, r.Priority),
+		PayloadLength: len(r.Payload), Retry: r.Retry,
 	}
 }
 
@@ -342,7 +348,9 @@ func (db *modelDB) end(id int64, fate clock.Fate) {
 	db.ended[id] = fate.State
 }
 
-func (db *modelDB) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (store.ExpiredPage, error) {
+func (db *modelDB) Expire(
+	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
+) (store.ExpiredPage, error) {
 	if err := db.enter(ctx); err != nil {
 		return store.ExpiredPage{Next: from}, err
 	}
@@ -645,7 +653,8 @@ func (l *modelLane) Close() error {
 // are in doubt.
 func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	l.target.mu.Lock()
-	late := &modelLate{target: l.target, rings: rings, replies: time.Now().Add(l.target.late), final: make([]clock.Outcome, len(rings))}
+	late := &modelLate{target: l.target, rings: rings, replies: time.Now().Add(l.target.late),
+		final: make([]clock.Outcome, len(rings))}
 	for i := range rings {
 		if l.target.lateOf != "" && rings[i].Application != l.target.lateOf {
 			late.final[i].Kind = clock.Confirmed
@@ -654,7 +663,8 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 			}
 		}
 		l.target.rungs = append(l.target.rungs, rung{
-			id: rings[i].MessageID(), alarm: rings[i].AlarmID, application: rings[i].Application, at: l.target.clock.now(), ringAt: rings[i].RingAt,
+			id: rings[i].MessageID(), alarm: rings[i].AlarmID, application: rings[i].Application,
+			at: l.target.clock.now(), ringAt: rings[i].RingAt,
 			kind: clock.Awaited, atMostOnce: rings[i].Delivery == clock.AtMostOnce,
 		})
 	}
@@ -680,7 +690,8 @@ func (l *modelLane) deliverLate(rings []clock.Ring, limits ring.Limits) []clock.
 
 // isLate reports whether a delivery of the rings waits for late replies.
 func (t *modelTarget) isLate(rings []clock.Ring) bool {
-	return t.late > 0 && (t.lateOf == "" || slices.ContainsFunc(rings, func(r clock.Ring) bool { return r.Application == t.lateOf }))
+	return t.late > 0 &&
+		(t.lateOf == "" || slices.ContainsFunc(rings, func(r clock.Ring) bool { return r.Application == t.lateOf }))
 }
 
 // modelLate are the rings of a delivery whose replies are late.
@@ -767,7 +778,8 @@ func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.L
 		outcomes[i] = clock.Outcome{Kind: kind, Reason: kind.String()}
 		if kind != clock.Unsent && kind != clock.Untaken {
 			l.target.rungs = append(l.target.rungs, rung{
-				id: r.MessageID(), alarm: r.AlarmID, application: r.Application, at: l.target.clock.now(), ringAt: r.RingAt,
+				id: r.MessageID(), alarm: r.AlarmID, application: r.Application, at: l.target.clock.now(),
+				ringAt:    r.RingAt,
 				confirmed: kind == clock.Confirmed, kind: kind, atMostOnce: r.Delivery == clock.AtMostOnce,
 			})
 		}

@@ -31,7 +31,8 @@ func TestNamedTargetsHoldUpNoOtherAlarmsOfTheirApplication(t *testing.T) {
 					waiting = append(waiting, n.setNamed(fmt.Sprint("waiting", i), time.Second, away))
 				}
 				for i := range 200 {
-					quick = append(quick, n.setNamed(fmt.Sprint("quick", i), time.Second+time.Duration(i)*50*time.Millisecond, other))
+					quick = append(quick,
+						n.setNamed(fmt.Sprint("quick", i), time.Second+time.Duration(i)*50*time.Millisecond, other))
 				}
 				time.Sleep(20 * time.Second)
 				n.wantRungOnce(quick, 0)

@@ -53,7 +53,8 @@ func (n *node) wantRungAtMostOnce(ids []int64, doubtful bool) {
 	for _, id := range ids {
 		a := n.db.get(id)
 		if a.State != clock.Rung || a.InDoubt != doubtful || copies[id] != 1 || (a.RingNo == 1) == doubtful {
-			n.t.Fatalf("alarm %d is %s, ring %d, in doubt %t, with %d copies", id, a.State, a.RingNo, a.InDoubt, copies[id])
+			n.t.Fatalf("alarm %d is %s, ring %d, in doubt %t, with %d copies", id, a.State, a.RingNo, a.InDoubt,
+				copies[id])
 		}
 	}
 }
@@ -63,7 +64,8 @@ func TestAtMostOnceAlarmsHaveTheirOwnClaim(t *testing.T) {
 	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
 		n.db.loseNextCommit(false)
 		others := n.setMany("app", 10, time.Second)
-		ids := n.setMany("app", 10, time.Second, func(s *clock.Set) { s.BusinessID += " once"; s.Delivery = clock.AtMostOnce })
+		ids := n.setMany("app", 10, time.Second,
+			func(s *clock.Set) { s.BusinessID += " once"; s.Delivery = clock.AtMostOnce })
 		time.Sleep(time.Minute)
 		n.wantRungAtMostOnce(ids, false)
 		for _, id := range others {

@@ -20,7 +20,8 @@ type pauses struct {
 
 func withPauses(t *testing.T, change func(*nodeConfig), test func(t *testing.T, p *pauses)) {
 	t.Helper()
-	withSwitchboard(t, change, func(t *testing.T, b *switchboard) { test(t, &pauses{switchboard: b, paused: map[string]bool{}}) })
+	withSwitchboard(t, change,
+		func(t *testing.T, b *switchboard) { test(t, &pauses{switchboard: b, paused: map[string]bool{}}) })
 }
 
 // set pauses or resumes the application, and asks for the confirmation of a new version.
@@ -78,7 +79,8 @@ func TestPausedApplicationRingsNothingAfterTheConfirmation(t *testing.T) {
 		}
 		p.n.wantRungOnce(others, 500*time.Millisecond)
 		for _, id := range ids {
-			if a := p.n.db.get(id); a.State != clock.Rung && (a.State != clock.Scheduled || a.RetryTimes != 0 || a.InDoubt) {
+			if a := p.n.db.get(id); a.State != clock.Rung &&
+				(a.State != clock.Scheduled || a.RetryTimes != 0 || a.InDoubt) {
 				t.Fatalf("alarm %s is %+v", a.Key, a.RingRow)
 			}
 		}
@@ -142,7 +144,9 @@ func TestAlarmsOfAPausedApplicationExpire(t *testing.T) {
 		p.awaitConfirmed(t)
 		var ids []int64
 		for i := range 20 {
-			ids = append(ids, p.n.set("orders", fmt.Sprint(i), time.Second, func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(5 * time.Second) }))
+			ids = append(ids,
+				p.n.set("orders", fmt.Sprint(i), time.Second,
+					func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(5 * time.Second) }))
 		}
 		time.Sleep(30 * time.Second)
 		for _, id := range ids {

@@ -81,7 +81,8 @@ func (n *pullNode) takenOnce(ids []int64, most time.Duration) {
 	for _, id := range ids {
 		a := n.db.get(id)
 		if len(n.taken[id]) != 1 || a.State != clock.Rung || a.InDoubt {
-			n.t.Fatalf("alarm %s was taken %d times and is %s, in doubt %t", a.Key, len(n.taken[id]), a.State, a.InDoubt)
+			n.t.Fatalf("alarm %s was taken %d times and is %s, in doubt %t", a.Key, len(n.taken[id]), a.State,
+				a.InDoubt)
 		}
 		if was := n.taken[id][0].Sub(a.RingAt); was < 0 || was > most {
 			n.t.Fatalf("alarm %s was taken %s late, want at most %s", a.Key, was, most)
@@ -236,7 +237,8 @@ func (n *node) setUnanswered() int64 {
 
 // setTooLate sets an alarm of the shop that may ring only between the next second and two seconds later.
 func (n *node) setTooLate() int64 {
-	return n.set("shop", "too late", n.clock.now().Sub(n.origin)+time.Second, func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(2 * time.Second) })
+	return n.set("shop", "too late", n.clock.now().Sub(n.origin)+time.Second,
+		func(s *clock.Set) { s.LatestRingAt = s.RingAt.Add(2 * time.Second) })
 }
 
 // wantEnded checks that the alarms of setUnanswered and setTooLate have ended.

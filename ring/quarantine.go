@@ -236,9 +236,11 @@ func (q *quarantine) noteAbsence(a *application, refusal error) {
 	switch {
 	case errors.Is(refusal, errPaused):
 	case errors.Is(refusal, errNoRoute):
-		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", to.Application, "target", to.Target.String(), "reason", a.reason)
+		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", to.Application,
+			"target", to.Target.String(), "reason", a.reason)
 	default:
-		q.logEvent(slog.LevelWarn, "due alarms of an application wait", "application", to.Application, "target", to.Target.String(), "reason", a.reason)
+		q.logEvent(slog.LevelWarn, "due alarms of an application wait", "application", to.Application, "target",
+			to.Target.String(), "reason", a.reason)
 	}
 }
 
@@ -268,7 +270,8 @@ func (q *quarantine) add(name addressee, h health, localNow time.Time) *applicat
 		return nil
 	}
 	c.quarantined++
-	a := &application{name: name, crew: c, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds, lastActive: localNow}
+	a := &application{name: name, crew: c, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds,
+		lastActive: localNow}
 	q.applications[name] = a
 	q.counts[h]++
 	q.show(a)
@@ -373,7 +376,8 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 	case recovered:
 		q.readmit(a)
 	case before != held && a.health == held:
-		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
+		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application",
+			a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
 		a.health = before
 		q.changeHealth(a, held)
 	case a.reason != reason:
@@ -383,7 +387,8 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 
 // readmit makes an application healthy. Its parked and missing alarms may ring at once.
 func (q *quarantine) readmit(a *application) {
-	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value().Application, "target", a.name.Value().Target.String(), "was", a.health.String())
+	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value().Application, "target",
+		a.name.Value().Target.String(), "was", a.health.String())
 	q.forget(a)
 }
 
@@ -436,7 +441,8 @@ func (q *quarantine) publish() {
 		return
 	}
 	q.changed = false
-	q.shown = slices.DeleteFunc(q.shown, func(a *application) bool { return q.applications[a.name] != a || a.health == rationed })
+	q.shown = slices.DeleteFunc(q.shown,
+		func(a *application) bool { return q.applications[a.name] != a || a.health == rationed })
 	unwell := len(q.applications) - q.counts[rationed]
 	if len(q.shown) < min(maxShown, unwell) {
 		for _, a := range q.applications {

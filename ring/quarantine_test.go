@@ -33,7 +33,9 @@ func testQuarantinedApplications(t *testing.T, silent, rounds int) {
 				copies := len(n.target.ofApplication("silent7"))
 				var healthy []int64
 				for i := range 600 {
-					healthy = append(healthy, n.set("healthy", fmt.Sprint(i), n.clock.now().Sub(n.origin)+time.Duration(i+10)*100*time.Millisecond))
+					healthy = append(healthy,
+						n.set("healthy", fmt.Sprint(i),
+							n.clock.now().Sub(n.origin)+time.Duration(i+10)*100*time.Millisecond))
 				}
 				time.Sleep(time.Minute)
 				if more := len(n.target.ofApplication("silent7")) - copies; more < 20 || more > 60 {
@@ -51,7 +53,8 @@ func testQuarantinedApplications(t *testing.T, silent, rounds int) {
 func (n *node) failAndRecover(t *testing.T, trouble clock.OutcomeKind, round int) {
 	t.Helper()
 	fast := func(s *clock.Set) {
-		s.Retry = clock.RetryPolicy{Initial: 100 * time.Millisecond, Factor: 1, Cap: 100 * time.Millisecond, Limit: clock.NoLimit}
+		s.Retry = clock.RetryPolicy{Initial: 100 * time.Millisecond, Factor: 1, Cap: 100 * time.Millisecond,
+			Limit: clock.NoLimit}
 	}
 	n.target.respond("back", trouble)
 	for i := range 500 {
@@ -98,7 +101,8 @@ func TestIdleQuarantinedApplicationsAreForgotten(t *testing.T) {
 				}
 				n.target.respond("a", clock.Confirmed)
 				n.target.update(func() { n.target.absent["away"] = false })
-				ids := append(n.setMany("a", 5, 10*time.Minute, changeContent), n.setMany("away", 5, 10*time.Minute, changeContent)...)
+				ids := append(n.setMany("a", 5, 10*time.Minute, changeContent),
+					n.setMany("away", 5, 10*time.Minute, changeContent)...)
 				time.Sleep(10 * time.Minute)
 				for _, id := range ids {
 					if a := n.db.get(id); a.State != clock.Rung || a.RungAt.Sub(a.RingAt) > time.Second {
@@ -145,7 +149,8 @@ func TestRetriesTakeABoundedPartOfTheRings(t *testing.T) {
 			}
 		}
 		t.Logf("%d of %d rings were retries", retries, total)
-		if most := total * ring.QuarantineWorkers / (workers + ring.QuarantineWorkers); retries > most || retries == 0 || total < 5000 {
+		if most := total * ring.QuarantineWorkers / (workers + ring.QuarantineWorkers); retries > most ||
+			retries == 0 || total < 5000 {
 			t.Errorf("%d retries of %d rings, at most %d are allowed", retries, total, most)
 		}
 	})
@@ -161,7 +166,8 @@ func TestManyQuarantinedApplicationsDelayNoOther(t *testing.T) {
 		}
 		var healthy []int64
 		for i := range 300 {
-			healthy = append(healthy, n.set("healthy", fmt.Sprint(i), 30*time.Second+time.Duration(i)*100*time.Millisecond))
+			healthy = append(healthy,
+				n.set("healthy", fmt.Sprint(i), 30*time.Second+time.Duration(i)*100*time.Millisecond))
 		}
 		time.Sleep(70 * time.Second)
 		n.wantRungOnce(healthy, 0)

@@ -34,7 +34,8 @@ func withSwitchboard(t *testing.T, change func(*nodeConfig), test func(t *testin
 			}
 			inBubble(t, cfg, func(t *testing.T, n *node) {
 				test(t, &switchboard{
-					n: n, first: n.allRoutes[0], second: n.allRoutes[1], moved: map[string]bool{}, log: map[string][]clock.Instant{},
+					n: n, first: n.allRoutes[0], second: n.allRoutes[1], moved: map[string]bool{},
+					log: map[string][]clock.Instant{},
 				})
 			})
 		})
@@ -158,7 +159,8 @@ func (b *switchboard) doubtful(t *testing.T, application string) (inDoubt, other
 	b.n.target.respond(application, clock.Doubtful)
 	inDoubt = b.n.setMany(application, 30, time.Second)
 	for i := range 300 {
-		others = append(others, b.n.set(application, fmt.Sprint("later", i), 20*time.Second+time.Duration(i)*100*time.Millisecond))
+		others = append(others,
+			b.n.set(application, fmt.Sprint("later", i), 20*time.Second+time.Duration(i)*100*time.Millisecond))
 	}
 	time.Sleep(10 * time.Second)
 	for _, id := range inDoubt[:3] {
@@ -203,8 +205,10 @@ func TestDoubtfulTriesKeepTheirTarget(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		for _, id := range inDoubt {
 			a := b.n.db.get(id)
-			if a.State != clock.Rung || tried[id] > 0 && triedAt(b.n.second)[id] > 0 || tried[id] == 0 && triedAt(b.n.second)[id] != 1 {
-				t.Errorf("alarm %s is %s; tried %d times before the move, %d times at the new target", a.Key, a.State, tried[id], triedAt(b.n.second)[id])
+			if a.State != clock.Rung || tried[id] > 0 && triedAt(b.n.second)[id] > 0 ||
+				tried[id] == 0 && triedAt(b.n.second)[id] != 1 {
+				t.Errorf("alarm %s is %s; tried %d times before the move, %d times at the new target", a.Key, a.State,
+					tried[id], triedAt(b.n.second)[id])
 			}
 		}
 		wantOneMessageIDPerAlarm(t, b.n.rungs())
@@ -226,7 +230,8 @@ func TestDoubtfulTriesKeepTheirTargetAtANewNode(t *testing.T) {
 		for _, id := range inDoubt {
 			a := b.n.db.get(id)
 			if a.State != clock.Rung || tried[id] > 0 && triedAt(b.n.second)[id] > 0 {
-				t.Errorf("alarm %s is %s; tried %d times at the first target, %d times at the second", a.Key, a.State, tried[id], triedAt(b.n.second)[id])
+				t.Errorf("alarm %s is %s; tried %d times at the first target, %d times at the second", a.Key, a.State,
+					tried[id], triedAt(b.n.second)[id])
 			}
 		}
 	})
@@ -248,7 +253,8 @@ func TestDoubtfulTriesLeaveATargetThatDoesNotAcceptThem(t *testing.T) {
 		b.n.wantRungOnce(others, 10*time.Millisecond)
 		for _, id := range inDoubt {
 			if a := b.n.db.get(id); a.State != clock.Rung || triedAt(b.n.second)[id] != 1 {
-				t.Errorf("alarm %s is %s, tried %d times at the present target", a.Key, a.State, triedAt(b.n.second)[id])
+				t.Errorf("alarm %s is %s, tried %d times at the present target", a.Key, a.State,
+					triedAt(b.n.second)[id])
 			}
 		}
 	})

@@ -138,7 +138,9 @@ type fateFunc func(ring *clock.Ring, outcome clock.Outcome, now clock.Instant) c
 
 // decideFates returns the fate of each ring, and adds the rows that ring again to r.reoffered. If several rings were
 // refused, it is unknown which one is to blame, so all of them are in doubt until smaller batches tell.
-func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant, fateOf fateFunc) []clock.Fate {
+func (r *result) decideFates(
+	rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant, fateOf fateFunc,
+) []clock.Fate {
 	refused := 0
 	for i := range outcomes {
 		if outcomes[i].Kind == clock.Refused {
@@ -153,7 +155,8 @@ func (r *result) decideFates(rings []clock.Ring, outcomes []clock.Outcome, now c
 		fates[i] = fateOf(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant && o.Kind != clock.Awaited {
 			r.reoffered = append(r.reoffered, store.Due{
-				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].NamedTarget, rings[i].Priority), Shard: rings[i].Shard,
+				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].NamedTarget, rings[i].Priority),
+				Shard:       rings[i].Shard,
 				Application: rings[i].Application,
 			})
 		}

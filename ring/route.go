@@ -45,7 +45,8 @@ func validateRoutes(workers int, routes []*Route, router Router) error {
 			errs = append(errs, fmt.Errorf("ring route %q has no target", r.Name))
 		}
 		if r.Name == "" || names[r.Name] {
-			errs = append(errs, fmt.Errorf("ring routes must have different names, but %q is empty or comes twice", r.Name))
+			errs = append(errs,
+				fmt.Errorf("ring routes must have different names, but %q is empty or comes twice", r.Name))
 		}
 		names[r.Name] = true
 		for _, other := range routes[:i] {
@@ -59,7 +60,8 @@ func validateRoutes(workers int, routes []*Route, router Router) error {
 		errs = append(errs, errors.New("several ring routes need a router"))
 	}
 	if len(routes) > workers {
-		errs = append(errs, fmt.Errorf("%d ring workers are too few for %d routes: each route needs one that the other routes cannot take", workers, len(routes)))
+		errs = append(errs,
+			fmt.Errorf("%d ring workers are too few for %d routes: each route needs one that the other routes cannot take", workers, len(routes)))
 	}
 	return errors.Join(errs...)
 }

@@ -242,8 +242,10 @@ func TestCutSubscriberLeavesOnlyBegunRingsInDoubt(t *testing.T) {
 						if broken[id] && mode == clock.AtLeastOnce {
 							copies = 2
 						}
-						if a := n.db.get(id); len(n.taken[id]) != copies || a.State != clock.Rung || a.InDoubt != doubtful {
-							t.Errorf("alarm %d, broken %t, was taken %d times; it is %s, in doubt %t", id, broken[id], len(n.taken[id]), a.State, a.InDoubt)
+						if a := n.db.get(id); len(n.taken[id]) != copies || a.State != clock.Rung ||
+							a.InDoubt != doubtful {
+							t.Errorf("alarm %d, broken %t, was taken %d times; it is %s, in doubt %t", id, broken[id],
+								len(n.taken[id]), a.State, a.InDoubt)
 						}
 					}
 					if len(broken) != begun-written {

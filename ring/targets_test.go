@@ -29,7 +29,8 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 		n.hooks = cfg.webhooks()
 		return []*ring.Route{{Name: "webhook", Target: n.hooks, SeparateReplies: true}}, nil
 	}
-	first := &ring.Route{Name: "first", Target: n.target, Kind: clock.TargetAMQP, HoldsClaims: !cfg.twoPhase, Ability: "first"}
+	first := &ring.Route{Name: "first", Target: n.target, Kind: clock.TargetAMQP, HoldsClaims: !cfg.twoPhase,
+		Ability: "first"}
 	if cfg.second == nil {
 		if cfg.hasNoRoute == nil {
 			return []*ring.Route{first}, nil
@@ -42,7 +43,8 @@ func (n *node) routes(cfg nodeConfig) ([]*ring.Route, ring.Router) {
 		}
 	}
 	n.second = newModelTarget(n.clock)
-	second := &ring.Route{Name: "second", Target: n.second, Kind: clock.TargetStream, HoldsClaims: cfg.secondHolds, Ability: cfg.secondAbility}
+	second := &ring.Route{Name: "second", Target: n.second, Kind: clock.TargetStream, HoldsClaims: cfg.secondHolds,
+		Ability: cfg.secondAbility}
 	return []*ring.Route{first, second}, func(to store.Addressee) *ring.Route {
 		switch {
 		case cfg.hasNoRoute != nil && cfg.hasNoRoute(to.Application):
@@ -171,7 +173,8 @@ func TestUnusableTargetHoldsOnlyItsRoute(t *testing.T) {
 		if a := n.db.get(expiring); a.State != clock.Expired {
 			t.Errorf("the alarm past latest_ring_at is %s", a.State)
 		}
-		if first, second := n.loop.Routes()[0], n.loop.Routes()[1]; first.CannotRing != nil || second.Unusable == nil || second.CannotRing == nil {
+		if first, second := n.loop.Routes()[0], n.loop.Routes()[1]; first.CannotRing != nil || second.Unusable == nil ||
+			second.CannotRing == nil {
 			t.Errorf("routes: %+v, %+v", first, second)
 		}
 		n.second.setDown(nil)
@@ -198,7 +201,8 @@ func TestClaimsAreOfOneRouteAndItsKind(t *testing.T) {
 				n.target.respond(well, clock.Nacked)
 				n.second.respond(slow, clock.Nacked)
 			}
-			ids = append(append(ids, n.setEvery(well, 50, 50*time.Millisecond)...), n.setEvery(slow, 50, 50*time.Millisecond)...)
+			ids = append(append(ids, n.setEvery(well, 50, 50*time.Millisecond)...),
+				n.setEvery(slow, 50, 50*time.Millisecond)...)
 		}
 		time.Sleep(10 * time.Second)
 		for i := range 10 {
@@ -250,7 +254,8 @@ func TestBacklogOfOneTargetLeavesHeapRoomToOtherTarget(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				for i := range c.wellApplications {
 					for k := range c.perWell {
-						ids = append(ids, n.set(fmt.Sprint("well", i), fmt.Sprint(k), 11*time.Second+time.Duration(k)*c.interval))
+						ids = append(ids,
+							n.set(fmt.Sprint("well", i), fmt.Sprint(k), 11*time.Second+time.Duration(k)*c.interval))
 					}
 				}
 				rowsRead := n.db.count(&n.db.dueRows)
@@ -294,7 +299,8 @@ func TestApplicationsWithoutRouteAreNotRung(t *testing.T) {
 				for i := range 30 {
 					n.setMany(fmt.Sprint("lost", i), 100, time.Second)
 				}
-				ids := append(n.setEvery("well", 100, 100*time.Millisecond), n.setEvery("slow", 100, 100*time.Millisecond)...)
+				ids := append(n.setEvery("well", 100, 100*time.Millisecond),
+					n.setEvery("slow", 100, 100*time.Millisecond)...)
 				time.Sleep(20 * time.Second)
 				n.wantRungOnce(ids, 0)
 				n.wantStates("lost7", map[clock.State]int{clock.Scheduled: 100})
@@ -318,7 +324,8 @@ func TestNodeLacksAbilitiesOfRoutesThatCannotRing(t *testing.T) {
 		want          string
 	}{
 		{"", nil, ""}, {"", []int{1}, ""}, {"", []int{0}, "first"}, {"", []int{0, 1}, "first"},
-		{"second", []int{0}, "first"}, {"second", []int{1}, "second"}, {"second", []int{1, 0}, "first second"}, {"a", []int{1, 0}, "a first"},
+		{"second", []int{0}, "first"}, {"second", []int{1}, "second"}, {"second", []int{1, 0}, "first second"},
+		{"a", []int{1, 0}, "a first"},
 	} {
 		t.Run(fmt.Sprintf("%q, down %v", c.secondAbility, c.down), func(t *testing.T) {
 			cfg := twoRoutes()
@@ -358,12 +365,14 @@ func TestInvalidRoutesAreRefused(t *testing.T) {
 		router  ring.Router
 		want    string
 	}{
-		"none":            {3, nil, nil, "need a route"},
-		"no name":         {3, []*ring.Route{route("")}, nil, "different names"},
-		"equal names":     {3, []*ring.Route{route("a"), route("a")}, router, "different names"},
-		"no target":       {3, []*ring.Route{{Name: "a"}, {Name: "b"}}, router, "no target"},
-		"equal targets":   {3, []*ring.Route{{Name: "a", Target: same}, route("b"), {Name: "c", Target: same}}, router, `"a" and "c" have the same target`},
-		"equal abilities": {3, []*ring.Route{able("a"), route("b"), able("c")}, router, `"a" and "c" have the same ability`},
+		"none":        {3, nil, nil, "need a route"},
+		"no name":     {3, []*ring.Route{route("")}, nil, "different names"},
+		"equal names": {3, []*ring.Route{route("a"), route("a")}, router, "different names"},
+		"no target":   {3, []*ring.Route{{Name: "a"}, {Name: "b"}}, router, "no target"},
+		"equal targets": {3, []*ring.Route{{Name: "a", Target: same}, route("b"), {Name: "c", Target: same}}, router,
+			`"a" and "c" have the same target`},
+		"equal abilities": {3, []*ring.Route{able("a"), route("b"), able("c")}, router,
+			`"a" and "c" have the same ability`},
 		"no router":       {3, []*ring.Route{route("a"), route("b")}, nil, "need a router"},
 		"too few workers": {1, []*ring.Route{route("a"), route("b")}, router, "too few"},
 	} {

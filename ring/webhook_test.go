@@ -82,7 +82,8 @@ func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 func withWebhooks(t *testing.T, test func(t *testing.T, n *hookNode)) {
 	t.Helper()
 	h := &hookNode{
-		endpoints: map[string]*settings.Webhook{}, answers: map[string]http.HandlerFunc{}, dials: map[string]func(context.Context) error{},
+		endpoints: map[string]*settings.Webhook{}, answers: map[string]http.HandlerFunc{},
+		dials: map[string]func(context.Context) error{},
 	}
 	cfg := defaultNode()
 	cfg.webhooks = h.newTarget
@@ -209,7 +210,8 @@ func (n *hookNode) wantOnce(application string, ids []int64, late time.Duration)
 		a := n.db.get(id)
 		at := byID[fmt.Sprint(id, ".1.1")]
 		if len(at) != 1 || a.State != clock.Rung || a.InDoubt {
-			n.t.Fatalf("alarm %d (%s) is %s, in doubt %t, and its receiver got %d requests", id, a.Key, a.State, a.InDoubt, len(at))
+			n.t.Fatalf("alarm %d (%s) is %s, in doubt %t, and its receiver got %d requests", id, a.Key, a.State,
+				a.InDoubt, len(at))
 		}
 		if by := at[0].Sub(a.RingAt); by < 0 || by > late {
 			n.t.Fatalf("alarm %d (%s) was sent %s late", id, a.Key, by)
@@ -266,8 +268,10 @@ func TestReplyOfAWebhookDecidesTheState(t *testing.T) {
 			id := n.set(c.application, fmt.Sprint("id", i), n.clock.now().Sub(n.origin), c.change)
 			time.Sleep(20 * time.Second)
 			a := n.db.get(id)
-			if all, _ := n.got(c.application); a.State != c.want || len(all) != c.requests || !strings.Contains(a.LastError, c.lastError) {
-				t.Errorf("%s: %s after %d requests, last error %q; want %s after %d, %q", c.application, a.State, len(all), a.LastError, c.want, c.requests, c.lastError)
+			if all, _ := n.got(c.application); a.State != c.want || len(all) != c.requests ||
+				!strings.Contains(a.LastError, c.lastError) {
+				t.Errorf("%s: %s after %d requests, last error %q; want %s after %d, %q", c.application, a.State,
+					len(all), a.LastError, c.want, c.requests, c.lastError)
 			}
 		}
 	})
@@ -299,11 +303,14 @@ func TestHangingWebhookIsTriedAgainAfterItsTimeout(t *testing.T) {
 		limited := n.set("shop", "limited", time.Second, func(s *clock.Set) { s.Retry.Limit = 2 })
 		patient := n.set("shop", "patient", time.Second)
 		time.Sleep(time.Minute)
-		if a := n.db.get(limited); a.State != clock.Dead || !a.InDoubt || a.RetryTimes != 3 || !strings.Contains(a.LastError, "no reply within 2s") {
-			t.Errorf("the limited alarm is %s, in doubt %t, after %d failed tries: %s", a.State, a.InDoubt, a.RetryTimes, a.LastError)
+		if a := n.db.get(limited); a.State != clock.Dead || !a.InDoubt || a.RetryTimes != 3 ||
+			!strings.Contains(a.LastError, "no reply within 2s") {
+			t.Errorf("the limited alarm is %s, in doubt %t, after %d failed tries: %s", a.State, a.InDoubt,
+				a.RetryTimes, a.LastError)
 		}
 		_, byID := n.got("shop")
-		if tries := byID[fmt.Sprint(limited, ".1.1")]; len(tries) != 3 || tries[1].Sub(tries[0]) < 2500*time.Millisecond {
+		if tries := byID[fmt.Sprint(limited, ".1.1")]; len(tries) != 3 ||
+			tries[1].Sub(tries[0]) < 2500*time.Millisecond {
 			t.Errorf("tries of the limited alarm: %v", tries)
 		}
 		n.answer("shop", 200, 0)
@@ -336,7 +343,8 @@ func TestRetryAfterOfAWebhookIsObeyed(t *testing.T) {
 			counted += n.db.get(id).RetryTimes
 		}
 		if again, _ := n.got("shop"); counted != 1 || again[1].at.Sub(all[0].at) < 40*time.Second || len(again) != 101 {
-			t.Errorf("%d counted tries, %d requests, the second one %s after the first", counted, len(again), again[1].at.Sub(all[0].at))
+			t.Errorf("%d counted tries, %d requests, the second one %s after the first", counted, len(again),
+				again[1].at.Sub(all[0].at))
 		}
 	})
 }

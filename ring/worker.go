@@ -104,7 +104,8 @@ func (w *worker) ring(ctx context.Context, b batch) result {
 		r.putBack = append(r.putBack, unclaimed...)
 		return r
 	}
-	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent, leftovers: b.leftovers, anyTarget: b.anyTarget, decreases: b.decreases}
+	atMostOnceBatch := batch{crew: b.crew, quarantined: b.quarantined, silent: b.silent, leftovers: b.leftovers,
+		anyTarget: b.anyTarget, decreases: b.decreases}
 	atMostOnceBatch.entries, r.entries = split(b.entries, atMostOnceIDs)
 	rung, _ := w.round(ctx, atMostOnceBatch, true)
 	r.atMostOnce = &rung
@@ -137,8 +138,9 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 		return r, claim.AtMostOnce
 	}
 	limits := Limits{
-		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout), OnConfirmed: w.reportEarly(&r, claim.Rings),
-		Suspended: suspendedSince, Shared: r.quarantined == nil,
+		WriteBy: began.Add(w.loop.cfg.WriteTimeout), ReplyBy: began.Add(w.loop.cfg.ReplyTimeout),
+		OnConfirmed: w.reportEarly(&r, claim.Rings),
+		Suspended:   suspendedSince, Shared: r.quarantined == nil,
 	}
 	var late LateRings
 	limits.Await = func(rings LateRings) { late = rings }
@@ -200,9 +202,12 @@ func (w *worker) deliver(ctx context.Context, rings []clock.Ring, limits Limits)
 	return outcomes
 }
 
-func (w *worker) claim(ctx context.Context, b batch, atMostOnce bool, now clock.Instant, began time.Time) (*store.Claim, error) {
+func (w *worker) claim(
+	ctx context.Context, b batch, atMostOnce bool, now clock.Instant, began time.Time,
+) (*store.Claim, error) {
 	request := store.ClaimRequest{
-		IDs: make([]int64, len(b.entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.loop.cfg.BatchBytes, AtMostOnce: atMostOnce, ServerClock: true,
+		IDs: make([]int64, len(b.entries)), Now: now, ClaimID: rand.Text(), MaxBytes: w.loop.cfg.BatchBytes,
+		AtMostOnce: atMostOnce, ServerClock: true,
 	}
 	for i := range b.entries {
 		e := &b.entries[i]
@@ -250,7 +255,8 @@ func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
 		r.blameLate()
 	}
 	w.loop.metrics.rung(d.Rings, d.outcomes, now)
-	w.loop.observe(Delivery{Target: w.crew.Kind, Rings: d.Rings, Outcomes: d.outcomes, Now: now, Begun: d.handedOver, Ended: d.replied})
+	w.loop.observe(Delivery{Target: w.crew.Kind, Rings: d.Rings, Outcomes: d.outcomes, Now: now, Begun: d.handedOver,
+		Ended: d.replied})
 	d.settleBegan = time.Now()
 	if unsent(d.outcomes) == len(d.outcomes) {
 		r.putBack = append(r.putBack, r.released(d.Rings, now)...)

@@ -100,7 +100,8 @@ func TestWriteWhileWritesAllPieces(t *testing.T) {
 func TestWriteWhileCountsTheBytesBeforeAnError(t *testing.T) {
 	may := func() error { return nil }
 	c := &partialConn{takes: WritePiece + 5}
-	if n, err := WriteWhile(c, make([]byte, 3*WritePiece), may); n != WritePiece+5 || !errors.Is(err, errFull) || !slices.Equal(c.writes, []int{WritePiece, WritePiece}) {
+	if n, err := WriteWhile(c, make([]byte, 3*WritePiece), may); n != WritePiece+5 || !errors.Is(err, errFull) ||
+		!slices.Equal(c.writes, []int{WritePiece, WritePiece}) {
 		t.Errorf("%d bytes in writes of %v, %v", n, c.writes, err)
 	}
 	near, far := tcpPair(t)

@@ -37,7 +37,8 @@ func WriteWhile(conn net.Conn, p []byte, mayWrite func() error) (n int, err erro
 			case errors.Is(err, syscall.EAGAIN):
 				return false // wait for buffer space, then read the clock again
 			case err != nil:
-				failed = &net.OpError{Op: "write", Net: "tcp", Source: tcp.LocalAddr(), Addr: tcp.RemoteAddr(), Err: err}
+				failed = &net.OpError{Op: "write", Net: "tcp", Source: tcp.LocalAddr(), Addr: tcp.RemoteAddr(),
+					Err: err}
 			case written == 0:
 				failed = io.ErrUnexpectedEOF
 			default:

@@ -80,7 +80,8 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 			j.end(r, &c, clock.Outcome{Kind: clock.Unreadable, Reason: c.Unreadable})
 			continue
 		}
-		if c.NextTryTime == clock.NoInstant || c.NextTryTime > now || c.State != clock.Scheduled && c.State != clock.Ringing || !r.names(&c) {
+		if c.NextTryTime == clock.NoInstant || c.NextTryTime > now ||
+			c.State != clock.Scheduled && c.State != clock.Ringing || !r.names(&c) {
 			j.PassedOver++
 			continue
 		}

@@ -16,11 +16,13 @@ func TestDuePagesHoldEveryRowOnceAndInOrder(t *testing.T) {
 		var table []Due
 		for i := range rapid.IntRange(0, 40).Draw(rt, "rows") {
 			table = append(table, Due{
-				ID: int64(i + 1), NextTryTime: clock.Instant(rapid.IntRange(0, 4).Draw(rt, "time")), Rank: rapid.IntRange(0, 2).Draw(rt, "rank"), Shard: rapid.IntRange(0, 3).Draw(rt, "shard"),
+				ID: int64(i + 1), NextTryTime: clock.Instant(rapid.IntRange(0, 4).Draw(rt, "time")),
+				Rank: rapid.IntRange(0, 2).Draw(rt, "rank"), Shard: rapid.IntRange(0, 3).Draw(rt, "shard"),
 			})
 		}
 		slices.SortFunc(table, comparePositions)
-		q := DueQuery{Shards: []int{0, 1, 2, 3}, Until: Position{Time: 4}, Limit: rapid.IntRange(1, 6).Draw(rt, "limit")}
+		q := DueQuery{Shards: []int{0, 1, 2, 3}, Until: Position{Time: 4},
+			Limit: rapid.IntRange(1, 6).Draw(rt, "limit")}
 		want := slices.DeleteFunc(slices.Clone(table), func(d Due) bool { return !d.Position().Before(q.Until) })
 		var got []Due
 		for q.From.Before(q.Until) {
@@ -57,7 +59,8 @@ func scanTable(table []Due, q DueQuery) []Due {
 }
 
 func TestPositionsAreOrderedByTimeRankAndID(t *testing.T) {
-	ordered := []Position{{}, {Time: 0, ID: 1}, {Time: 1}, {Time: 1, ID: 2}, {Time: 1, ID: 3}, {Time: 1, Rank: 1}, {Time: 1, Rank: 1, ID: 2}, {Time: 2, ID: 1}}
+	ordered := []Position{{}, {Time: 0, ID: 1}, {Time: 1}, {Time: 1, ID: 2}, {Time: 1, ID: 3}, {Time: 1, Rank: 1},
+		{Time: 1, Rank: 1, ID: 2}, {Time: 2, ID: 1}}
 	for i, p := range ordered {
 		for j, q := range ordered {
 			if p.Before(q) != (i < j) {

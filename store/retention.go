@@ -23,7 +23,8 @@ type RetentionConfig struct {
 
 // DefaultRetentionConfig returns the defaults named at each field.
 func DefaultRetentionConfig() RetentionConfig {
-	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500, KeepActs: 90 * 24 * time.Hour}
+	return RetentionConfig{Keep: 24 * time.Hour, KeepInDoubt: time.Minute, Interval: time.Second, BatchSize: 500,
+		KeepActs: 90 * 24 * time.Hour}
 }
 
 // minKeepInDoubt is longer than a claim lasts, because clocks differ.
@@ -36,7 +37,9 @@ func (c RetentionConfig) Validate() error {
 		errs = append(errs, errors.New("retention must not be negative: 0 keeps no finished alarm"))
 	}
 	if c.KeepInDoubt < minKeepInDoubt {
-		errs = append(errs, fmt.Errorf("alarms in doubt must be kept for at least %s: a claim may be settled until it ends", minKeepInDoubt))
+		errs = append(errs,
+			fmt.Errorf("alarms in doubt must be kept for at least %s: a claim may be settled until it ends",
+				minKeepInDoubt))
 	}
 	if c.KeepActs < 0 {
 		errs = append(errs, errors.New("the retention of the audit must not be negative"))
@@ -45,7 +48,8 @@ func (c RetentionConfig) Validate() error {
 		errs = append(errs, errors.New("the retention interval must be at least 10ms"))
 	}
 	if c.BatchSize < 1 || c.BatchSize > 10_000 {
-		errs = append(errs, errors.New("the retention batch must be from 1 to 10000: a large delete holds its locks long"))
+		errs = append(errs,
+			errors.New("the retention batch must be from 1 to 10000: a large delete holds its locks long"))
 	}
 	return errors.Join(errs...)
 }
@@ -89,8 +93,10 @@ func NewRetention(cfg RetentionConfig, deps RetentionDeps) (*Retention, error) {
 	}
 	r := &Retention{
 		cfg: cfg, purger: deps.Purger, acts: deps.Acts, time: deps.Time, log: deps.Log,
-		deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purged_alarms_total", Help: "Alarms deleted after their retention."}),
-		errors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purge_errors_total", Help: "Purges that failed."}),
+		deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purged_alarms_total",
+			Help: "Alarms deleted after their retention."}),
+		errors: prometheus.NewCounter(prometheus.CounterOpts{Name: "clockd_store_purge_errors_total",
+			Help: "Purges that failed."}),
 	}
 	deps.Registerer.MustRegister(r.deleted, r.errors)
 	return r, nil
@@ -129,7 +135,8 @@ func (r *Retention) purge(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, nil //nolint:nilerr // the database is away; callers that need it report it
 	}
-	n, err := r.purger.Purge(ctx, instantBefore(now, r.cfg.Keep), instantBefore(now, r.cfg.KeepInDoubt), r.cfg.BatchSize)
+	n, err := r.purger.Purge(ctx, instantBefore(now, r.cfg.Keep), instantBefore(now, r.cfg.KeepInDoubt),
+		r.cfg.BatchSize)
 	r.deleted.Add(float64(n))
 	return n, errors.Join(err, r.purgeActs(ctx, now))
 }

@@ -48,7 +48,8 @@ func TestActsArePurgedAfterTheirRetention(t *testing.T) {
 		cfg.KeepActs = 100 * time.Second
 		acts := &countedActs{left: 2*cfg.BatchSize + 1}
 		r, err := NewRetention(cfg, RetentionDeps{
-			Purger: &countedPurges{}, Acts: acts, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Purger: &countedPurges{}, Acts: acts, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler),
+			Registerer: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +86,8 @@ func TestAlarmsInDoubtOutliveTheRetention(t *testing.T) {
 		cfg.Keep = keep
 		var asked recordedPurge
 		r, err := NewRetention(cfg, RetentionDeps{
-			Purger: &asked, Acts: noActs{}, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Purger: &asked, Acts: noActs{}, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler),
+			Registerer: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +132,8 @@ func TestPurgesRestWhileNothingIsToBeDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		purger := &countedPurges{}
 		r, err := NewRetention(DefaultRetentionConfig(), RetentionDeps{
-			Purger: purger, Acts: noActs{}, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Purger: purger, Acts: noActs{}, Time: fixedClock(1_000_000), Log: slog.New(slog.DiscardHandler),
+			Registerer: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +148,8 @@ func TestPurgesRestWhileNothingIsToBeDeleted(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if purges, left := purger.restart(0); left != 0 || purges != 4 {
-			t.Errorf("%d alarms are left after %d purges; want none after 4, of which the last finds nothing", left, purges)
+			t.Errorf("%d alarms are left after %d purges; want none after 4, of which the last finds nothing", left,
+				purges)
 		}
 		cancel()
 		if err := ended.Wait(); err != nil {

@@ -11,7 +11,8 @@ type SchemaError struct {
 
 // Error names the migration, the statement and the cause.
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("the schema is not up to date: migration %s, statement %q: %v", e.Migration, e.Statement, e.Cause)
+	return fmt.Sprintf("the schema is not up to date: migration %s, statement %q: %v", e.Migration, e.Statement,
+		e.Cause)
 }
 
 // Unwrap returns the cause.

@@ -24,8 +24,10 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	before := c.RingRow
 	before.FinishedAt = clock.NoInstant // a due alarm is not finished, so LockDue does not read the column
 	return clock.Ring{
-		AlarmID: c.ID, Key: c.Key, Generation: c.Generation, RingNo: min(c.RingNo, math.MaxInt32-1) + 1, LatestRingAt: c.LatestRingAt,
-		RungAt: r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings, Delivery: c.Delivery, Before: before, Repetition: c.Repetition,
+		AlarmID: c.ID, Key: c.Key, Generation: c.Generation, RingNo: min(c.RingNo, math.MaxInt32-1) + 1,
+		LatestRingAt: c.LatestRingAt,
+		RungAt:       r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings,
+		Delivery: c.Delivery, Before: before, Repetition: c.Repetition,
 		NamedTarget: TargetOfRank(c.Rank), Target: r.Target,
 	}
 }
@@ -142,7 +144,8 @@ func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []A
 		ring, outcome := &rings[i], fates[i].Outcome
 		if ring.Before.Unacknowledged() && closesPreviousRing(outcome.Kind) {
 			attempts = append(attempts, AlarmAttempt{AlarmID: ring.AlarmID, Attempt: clock.Attempt{
-				Generation: ring.Generation, RingNo: ring.Before.RingNo, ClaimID: ring.Before.ClaimID, Time: ring.RungAt, Outcome: clock.Unacknowledged,
+				Generation: ring.Generation, RingNo: ring.Before.RingNo, ClaimID: ring.Before.ClaimID,
+				Time: ring.RungAt, Outcome: clock.Unacknowledged,
 			}})
 		}
 		switch outcome.Kind {
@@ -153,7 +156,8 @@ func FateAttempts(rings []clock.Ring, fates []clock.Fate, now clock.Instant) []A
 		default:
 		}
 		attempts = append(attempts, AlarmAttempt{AlarmID: ring.AlarmID, Attempt: clock.Attempt{
-			Generation: ring.Generation, RingNo: ring.RingNo, ClaimID: ring.ClaimID, Time: now, Outcome: outcome.Kind, Error: outcome.Reason,
+			Generation: ring.Generation, RingNo: ring.RingNo, ClaimID: ring.ClaimID, Time: now, Outcome: outcome.Kind,
+			Error: outcome.Reason,
 		}})
 	}
 	return attempts

@@ -124,7 +124,8 @@ func (c *consuming) run(ctx context.Context) {
 
 // session consumes over one connection. The error says why it ended.
 func (c *consuming) session(ctx context.Context) error {
-	conn, err := amqp.DialConfig(c.URL, amqp.Config{Heartbeat: 10 * time.Second, Properties: amqp.Table{"connection_name": "clockd client"}})
+	conn, err := amqp.DialConfig(c.URL,
+		amqp.Config{Heartbeat: 10 * time.Second, Properties: amqp.Table{"connection_name": "clockd client"}})
 	if err != nil {
 		return err
 	}

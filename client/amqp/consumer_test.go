@@ -74,7 +74,8 @@ func service(t *testing.T, exchange string) *client.Client {
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") }) // clockd refuses them
-	cmd.Env = append(cmd.Env, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_DATABASE_URL=sqlite:"+filepath.Join(dir, "clockd.db"),
+	cmd.Env = append(cmd.Env, "CLOCKD_LISTEN=127.0.0.1:0",
+		"CLOCKD_DATABASE_URL=sqlite:"+filepath.Join(dir, "clockd.db"),
 		"CLOCKD_AMQP_URL="+brokerURL, "CLOCKD_AMQP_EXCHANGE="+exchange)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -219,8 +220,9 @@ func TestRingsOfAServiceAreHandledAndAnswered(t *testing.T) {
 	const alarms = 200
 	for i := range alarms {
 		_, err := c.Set(t.Context(), "shop", fmt.Sprint("order/", i), client.Set{
-			When: client.After(time.Duration(i*5) * time.Millisecond), Payload: client.Text("cancel"), AckTimeout: time.Minute,
-			If: client.Absent, // so that the client repeats a set that the busy service refuses
+			When: client.After(time.Duration(i*5) * time.Millisecond), Payload: client.Text("cancel"),
+			AckTimeout: time.Minute,
+			If:         client.Absent, // so that the client repeats a set that the busy service refuses
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -244,7 +246,8 @@ func TestRingsOfAServiceAreHandledAndAnswered(t *testing.T) {
 			t.Errorf("ring %s was handled %d times", id, n)
 		}
 	}
-	if last := got.last; len(got.rings) != alarms || !last.NeedsAnswer || string(last.Payload) != "cancel" || last.Generation != 1 || last.RingNo != 1 ||
+	if last := got.last; len(got.rings) != alarms || !last.NeedsAnswer || string(last.Payload) != "cancel" ||
+		last.Generation != 1 || last.RingNo != 1 ||
 		!strings.HasPrefix(last.BusinessID, "order/") || last.RingAt.IsZero() {
 		t.Errorf("%d rings; the last is %+v", len(got.rings), last)
 	}
@@ -284,7 +287,8 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 			answer, found, err = ch.Get(answers.Name, true)
 			return found
 		})
-		if answer.Type != "alarm.release" || answer.CorrelationId != "17.2.3" || answer.Headers["x-delay"] != int64(60_000) ||
+		if answer.Type != "alarm.release" || answer.CorrelationId != "17.2.3" ||
+			answer.Headers["x-delay"] != int64(60_000) ||
 			answer.Headers["x-reason"] != "no stock" || answer.DeliveryMode != driver.Persistent {
 			t.Errorf("answer %+v", answer)
 		}

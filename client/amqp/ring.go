@@ -46,7 +46,8 @@ func ringOf(d *amqp.Delivery, application string) (*Ring, error) {
 		return nil, fmt.Errorf("message_id %.64q has no ring number", d.MessageId)
 	}
 	r := &Ring{
-		MessageID: d.MessageId, Application: application, BusinessID: d.CorrelationId, Generation: generation, RingNo: ringNo, RingAt: d.Timestamp,
+		MessageID: d.MessageId, Application: application, BusinessID: d.CorrelationId, Generation: generation,
+		RingNo: ringNo, RingAt: d.Timestamp,
 		NeedsAnswer: d.ReplyTo != "", Redelivered: d.Redelivered, ContentType: d.ContentType, Payload: d.Body,
 	}
 	if ms, ok := d.Headers["x-target-ring-at"].(int64); ok {

@@ -92,7 +92,8 @@ func TestHashIsReadBackAndZeroHashMatchesNone(t *testing.T) {
 
 func TestRolesAllowTheirNeeds(t *testing.T) {
 	for need, want := range map[Need][]string{
-		Read: {"reader", "application", "operator", "admin"}, Write: {"application", "operator", "admin"}, Take: {"application", "admin"},
+		Read: {"reader", "application", "operator", "admin"}, Write: {"application", "operator", "admin"},
+		Take:    {"application", "admin"},
 		Operate: {"operator", "admin"}, Admin: {"admin"}, 0: nil, Read | Take: {"application", "admin"},
 	} {
 		if got := RolesWith(need); !slices.Equal(got, want) {
@@ -114,8 +115,10 @@ func TestApplicationsCoverNamesAndBeginnings(t *testing.T) {
 		entries, application string
 		covered              bool
 	}{
-		{"shop", "shop", true}, {"shop", "shop-eu", false}, {"shop", "Shop", false}, {"shop-*", "shop-eu", true}, {"shop-*", "shop", false},
-		{"shop-*", "shop-", true}, {"bank,shop", "shop", true}, {"*", "shop", true}, {"bank,*", "shop", true}, {"shop", "", false},
+		{"shop", "shop", true}, {"shop", "shop-eu", false}, {"shop", "Shop", false}, {"shop-*", "shop-eu", true},
+		{"shop-*", "shop", false},
+		{"shop-*", "shop-", true}, {"bank,shop", "shop", true}, {"*", "shop", true}, {"bank,*", "shop", true},
+		{"shop", "", false},
 	} {
 		a, err := ParseApplications(c.entries)
 		if err != nil || a.Cover(c.application) != c.covered || a.String() != c.entries {
@@ -138,8 +141,9 @@ func TestApplicationsCoverNamesAndBeginnings(t *testing.T) {
 // record returns a token with the secret, which never expires.
 func record(secret Hash) *Token {
 	return &Token{
-		ID: "0123456789AB", Name: "ci", Role: Reader, Applications: Applications{"shop"}, Secret: secret, OldSecretUntil: clock.NoInstant,
-		ExpiresAt: clock.NoInstant, RevokedAt: clock.NoInstant, LastUsedAt: clock.NoInstant,
+		ID: "0123456789AB", Name: "ci", Role: Reader, Applications: Applications{"shop"}, Secret: secret,
+		OldSecretUntil: clock.NoInstant,
+		ExpiresAt:      clock.NoInstant, RevokedAt: clock.NoInstant, LastUsedAt: clock.NoInstant,
 	}
 }
 
@@ -194,7 +198,8 @@ func TestRotationKeepsTheOldSecretForTheGraceTime(t *testing.T) {
 	token.Revoke(now)
 	token.Revoke(now + 9)
 	check(third, now, ErrRevoked)
-	if err := token.Rotate(first, now, 0); !errors.Is(err, ErrRevoked) || token.Secret != third || token.RevokedAt != now {
+	if err := token.Rotate(first, now, 0); !errors.Is(err, ErrRevoked) || token.Secret != third ||
+		token.RevokedAt != now {
 		t.Errorf("a rotation of a revoked token: %v, %+v", err, token)
 	}
 	if token = record(first); token.Rotate(second, now, -1) == nil || token.Secret != first {

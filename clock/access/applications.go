@@ -19,7 +19,8 @@ const all = "*"
 const maxApplications = 100
 
 // errApplications is the error for Applications of a wrong length.
-var errApplications = fmt.Errorf("a token needs 1 to %d applications: names, beginnings like shop-*, or * for all", maxApplications)
+var errApplications = fmt.Errorf("a token needs 1 to %d applications: names, beginnings like shop-*, or * for all",
+	maxApplications)
 
 // ParseApplications reads entries that are separated by commas.
 func ParseApplications(s string) (Applications, error) {

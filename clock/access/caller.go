@@ -56,7 +56,8 @@ func (c *Caller) Cover(application string) error {
 	if c.token == nil {
 		return forbidden("the request has no caller")
 	}
-	return forbidden(fmt.Sprintf("the token %q is for the applications %s; it does not cover %.64q", c.token.Name, c.token.Applications, application))
+	return forbidden(fmt.Sprintf("the token %q is for the applications %s; it does not cover %.64q", c.token.Name,
+		c.token.Applications, application))
 }
 
 // Covers reports whether the caller may use the application.

@@ -38,7 +38,8 @@ func (c *Caller) Spend(operations int) error {
 	r.Cancel()
 	return &clock.Error{
 		Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: min(wait, time.Minute),
-		Detail: fmt.Sprintf("the token %q may do %g operations a second here; nothing was changed", c.token.Name, float64(c.limiter.Limit())),
+		Detail: fmt.Sprintf("the token %q may do %g operations a second here; nothing was changed", c.token.Name,
+			float64(c.limiter.Limit())),
 	}
 }
 

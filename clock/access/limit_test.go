@@ -15,7 +15,8 @@ import (
 func limitedBy(t *testing.T, what string, err error, wait time.Duration) {
 	t.Helper()
 	e, is := errors.AsType[*clock.Error](err)
-	if !is || !errors.Is(err, clock.ErrLimited) || e.RetryAfter < wait-time.Millisecond || e.RetryAfter > wait+time.Millisecond {
+	if !is || !errors.Is(err, clock.ErrLimited) || e.RetryAfter < wait-time.Millisecond ||
+		e.RetryAfter > wait+time.Millisecond {
 		t.Errorf("%s: %v, want a wait of %s", what, err, wait)
 	}
 }

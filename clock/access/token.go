@@ -46,8 +46,10 @@ func New(text Text, name string, role Role, applications Applications, now clock
 		return nil, err
 	}
 	return &Token{
-		ID: text.ID, Name: name, Role: role, Applications: applications, Secret: text.Hash(), OldSecretUntil: clock.NoInstant,
-		CreatedAt: now, CreatedBy: by, ExpiresAt: clock.NoInstant, RevokedAt: clock.NoInstant, LastUsedAt: clock.NoInstant,
+		ID: text.ID, Name: name, Role: role, Applications: applications, Secret: text.Hash(),
+		OldSecretUntil: clock.NoInstant,
+		CreatedAt:      now, CreatedBy: by, ExpiresAt: clock.NoInstant, RevokedAt: clock.NoInstant,
+		LastUsedAt: clock.NoInstant,
 	}, nil
 }
 
@@ -55,7 +57,8 @@ func New(text Text, name string, role Role, applications Applications, now clock
 func validateName(what, name string) error {
 	printable := utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 	if name == "" || len(name) > MaxName || !printable || strings.TrimSpace(name) != name {
-		return fmt.Errorf("the %s of a token has 1 to %d bytes of printable text, without a blank at its ends", what, MaxName)
+		return fmt.Errorf("the %s of a token has 1 to %d bytes of printable text, without a blank at its ends", what,
+			MaxName)
 	}
 	return nil
 }

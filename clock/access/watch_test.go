@@ -123,7 +123,8 @@ func TestRequestsNeedTokensByMode(t *testing.T) {
 		if (err == nil) != c.open || c.open && caller != Anyone {
 			t.Errorf("%+v: %+v, %v", c, caller, err)
 		}
-		if err != nil && (!errors.Is(err, clock.ErrUnauthenticated) || strings.Contains(err.Error(), HowToMake) == c.exists) {
+		if err != nil &&
+			(!errors.Is(err, clock.ErrUnauthenticated) || strings.Contains(err.Error(), HowToMake) == c.exists) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -131,12 +132,14 @@ func TestRequestsNeedTokensByMode(t *testing.T) {
 
 func TestCallerIsTheOwnerOfTheToken(t *testing.T) {
 	source := &fakeSource{}
-	ci, other, expired := source.add(t, "ci", Operator, "shop"), source.add(t, "other", Reader, "*"), source.add(t, "expired", Reader, "*")
+	ci, other, expired := source.add(t, "ci", Operator, "shop"), source.add(t, "other", Reader, "*"), source.add(t,
+		"expired", Reader, "*")
 	source.tokens[2].ExpiresAt = began
 	w := watch(t, Config{Loopback: true}, source)
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER  "} {
 		c, err := w.Caller(Request{Authorization: []string{scheme + ci.String()}, Forwarded: true})
-		if err != nil || c.Name() != "ci" || c.Allow(Operate) != nil || c.Allow(Take) == nil || c.Cover("shop") != nil || c.Cover("bank") == nil || c.CoversAll() {
+		if err != nil || c.Name() != "ci" || c.Allow(Operate) != nil || c.Allow(Take) == nil ||
+			c.Cover("shop") != nil || c.Cover("bank") == nil || c.CoversAll() {
 			t.Errorf("%q: %+v, %v", scheme, c, err)
 		}
 	}
@@ -159,7 +162,8 @@ func TestCallerIsTheOwnerOfTheToken(t *testing.T) {
 		"expired":        bearerCase(expired, "expired"),
 	} {
 		got, err := w.Caller(Request{Authorization: c.values})
-		if !errors.Is(err, clock.ErrUnauthenticated) || got != nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), ci.Secret) {
+		if !errors.Is(err, clock.ErrUnauthenticated) || got != nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), ci.Secret) {
 			t.Errorf("%s: %+v, %v, want %q", name, got, err, c.want)
 		}
 	}

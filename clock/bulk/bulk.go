@@ -96,7 +96,8 @@ func (r *Runner) Start(ctx context.Context, f Filter, by string) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{
-		ID: rand.Text(), CreatedAt: now, EndedAt: clock.NoInstant, Status: Waiting, Document: Document{Filter: f, By: by},
+		ID: rand.Text(), CreatedAt: now, EndedAt: clock.NoInstant, Status: Waiting,
+		Document: Document{Filter: f, By: by},
 	}
 	j.record = clock.JobRecord{ID: j.ID, CreatedAt: now, Revision: 1}
 	record, err := j.next()
@@ -169,7 +170,8 @@ func (r *Runner) Stop(ctx context.Context, id string) (*Job, error) {
 			return j, err
 		}
 	}
-	return nil, &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Detail: fmt.Sprintf("job %.64q changes too fast; repeat later", id)}
+	return nil, &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
+		Detail: fmt.Sprintf("job %.64q changes too fast; repeat later", id)}
 }
 
 // write writes the row of a job, and returns false if it has another revision.

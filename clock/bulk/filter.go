@@ -54,7 +54,8 @@ func (f *Filter) Validate() error {
 	case !known:
 		return clock.Invalid(clock.CodeInvalidValue, "action", fmt.Sprintf("action must be one of %s", joined(Actions)))
 	case (f.ShiftMillis != 0) != (f.Action == Shift):
-		return clock.Invalid(clock.CodeInvalidValue, "shift", "a shift, and no other action, needs a time to shift by (shift; on the command line --later or --earlier)")
+		return clock.Invalid(clock.CodeInvalidValue, "shift",
+			"a shift, and no other action, needs a time to shift by (shift; on the command line --later or --earlier)")
 	}
 	if len(f.States) == 0 {
 		f.States = allowed
@@ -79,7 +80,8 @@ func joined(actions []Action) string {
 // list returns the query of the page behind a position.
 func (f *Filter) list(after clock.ListPosition) clock.ListQuery {
 	return clock.ListQuery{
-		Application: f.Application, States: f.States, DueAfter: f.DueAfter, DueBefore: f.DueBefore, Prefix: f.Prefix, After: after, Limit: pageAlarms,
+		Application: f.Application, States: f.States, DueAfter: f.DueAfter, DueBefore: f.DueBefore, Prefix: f.Prefix,
+		After: after, Limit: pageAlarms,
 	}
 }
 

@@ -62,8 +62,10 @@ type storedDocument struct {
 
 func (d *Document) stored() *storedDocument {
 	s := &storedDocument{
-		Application: d.Application, Action: d.Action, Prefix: d.Prefix, DueAfter: int64(d.DueAfter), DueBefore: int64(d.DueBefore),
-		ShiftMillis: d.ShiftMillis, FrozenAt: int64(d.FrozenAt), By: d.By, Cursor: d.Cursor, Changed: d.Changed, Refused: d.Refused, Stop: d.Stop, Left: d.Left,
+		Application: d.Application, Action: d.Action, Prefix: d.Prefix, DueAfter: int64(d.DueAfter),
+		DueBefore:   int64(d.DueBefore),
+		ShiftMillis: d.ShiftMillis, FrozenAt: int64(d.FrozenAt), By: d.By, Cursor: d.Cursor, Changed: d.Changed,
+		Refused: d.Refused, Stop: d.Stop, Left: d.Left,
 	}
 	for _, state := range d.States {
 		s.States = append(s.States, int8(state))
@@ -74,7 +76,8 @@ func (d *Document) stored() *storedDocument {
 func (s *storedDocument) document() Document {
 	d := Document{
 		Filter: Filter{
-			Application: s.Application, Action: s.Action, Prefix: s.Prefix, DueAfter: clock.Instant(s.DueAfter), DueBefore: clock.Instant(s.DueBefore),
+			Application: s.Application, Action: s.Action, Prefix: s.Prefix, DueAfter: clock.Instant(s.DueAfter),
+			DueBefore:   clock.Instant(s.DueBefore),
 			ShiftMillis: s.ShiftMillis, FrozenAt: clock.Instant(s.FrozenAt),
 		},
 		By: s.By, Cursor: s.Cursor, Changed: s.Changed, Refused: s.Refused, Stop: s.Stop, Left: s.Left,

@@ -46,7 +46,8 @@ type Runner struct {
 
 // NewRunner returns a Runner. It does no work before Run.
 func NewRunner(deps Deps) *Runner {
-	return &Runner{alarms: deps.Alarms, store: deps.Store, now: deps.Now, self: deps.Incarnation, log: deps.Log, wake: make(chan struct{}, 1)}
+	return &Runner{alarms: deps.Alarms, store: deps.Store, now: deps.Now, self: deps.Incarnation, log: deps.Log,
+		wake: make(chan struct{}, 1)}
 }
 
 // Run works on jobs until ctx ends. It gives up the lease of a job that it has not ended.
@@ -117,7 +118,8 @@ func (r *Runner) take(ctx context.Context, record clock.JobRecord, now clock.Ins
 	if err != nil || !written {
 		return err
 	}
-	r.log.Info("bulk job begun", "job", j.ID, "action", string(j.Action), "application", j.Application, "by", j.By, "count", j.Changed)
+	r.log.Info("bulk job begun", "job", j.ID, "action", string(j.Action), "application", j.Application, "by", j.By,
+		"count", j.Changed)
 	return r.work(ctx, j)
 }
 
@@ -223,7 +225,9 @@ func (r *Runner) page(ctx context.Context, j *Job) error {
 // change submits an op for each key, and counts the outcomes. Ops without a decision are repeated until ctx ends,
 // because the database or the queue of writes is at fault. An op whose row stayed locked is refused: it has waited as a
 // request does.
-func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (changed int, refused map[string]int, err error) {
+func (r *Runner) change(
+	ctx context.Context, f *Filter, keys []clock.Key,
+) (changed int, refused map[string]int, err error) {
 	refused = map[string]int{}
 	unconfirmed := map[clock.Key]bool{}
 	for {
@@ -237,7 +241,9 @@ func (r *Runner) change(ctx context.Context, f *Filter, keys []clock.Key) (chang
 			switch e, is := errors.AsType[*clock.Error](err); {
 			case err == nil:
 				changed++
-			case !is || !errors.Is(err, clock.ErrRowLocked) && (errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
+			case !is ||
+				!errors.Is(err, clock.ErrRowLocked) &&
+					(errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
 				again = append(again, keys[i])
 				if errors.Is(err, clock.ErrUnconfirmed) {
 					unconfirmed[keys[i]] = true

@@ -27,7 +27,9 @@ type scripted struct {
 	lists  int // reads of the alarms
 }
 
-func (s *scripted) List(_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (clock.ListPosition, error) {
+func (s *scripted) List(
+	_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool,
+) (clock.ListPosition, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists++
@@ -101,8 +103,11 @@ func (s *scripted) run(t *testing.T, action Action, most time.Duration) *Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
-	r := NewRunner(Deps{Alarms: s, Store: s, Now: func() (clock.Instant, error) { return clock.Instant(time.Now().UnixMilli()), nil }, Incarnation: "one", Log: slog.New(slog.DiscardHandler)})
-	f := Filter{Application: "shop", Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, FrozenAt: clock.NoInstant}
+	r := NewRunner(Deps{Alarms: s, Store: s,
+		Now: func() (clock.Instant, error) { return clock.Instant(time.Now().UnixMilli()), nil }, Incarnation: "one",
+		Log: slog.New(slog.DiscardHandler)})
+	f := Filter{Application: "shop", Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
+		FrozenAt: clock.NoInstant}
 	if action == Shift {
 		f.ShiftMillis = 1000
 	}
@@ -144,20 +149,25 @@ func TestJobCountsWhatItsOpsCameTo(t *testing.T) {
 		changed int
 		refused map[string]int
 	}{
-		"changed":                               {script: nil, changed: 1},
-		"refused":                               {script: []error{repeats}, refused: map[string]int{clock.CodeRepeats: 1}},
-		"the database is away for a minute":     {script: append(minute, nil), changed: 1},
-		"the queue is full for a time":          {script: []error{overloaded, overloaded, overloaded, overloaded, nil}, changed: 1},
-		"the row stays locked":                  {script: []error{locked}, refused: map[string]int{clock.CodeUnavailable: 1}},
+		"changed": {script: nil, changed: 1},
+		"refused": {script: []error{repeats},
+			refused: map[string]int{clock.CodeRepeats: 1}},
+		"the database is away for a minute": {script: append(minute, nil), changed: 1},
+		"the queue is full for a time": {script: []error{overloaded, overloaded, overloaded, overloaded, nil},
+			changed: 1},
+		"the row stays locked": {script: []error{locked},
+			refused: map[string]int{clock.CodeUnavailable: 1}},
 		"it has changed since":                  {script: []error{changed}},
 		"changed by the COMMIT without a reply": {script: []error{unconfirmed, changed}, changed: 1},
 		"ended by the COMMIT without a reply":   {script: []error{unconfirmed, away, cancelled}, changed: 1},
-		"refused after the database was away":   {script: []error{away, repeats}, refused: map[string]int{clock.CodeRepeats: 1}},
+		"refused after the database was away": {script: []error{away, repeats},
+			refused: map[string]int{clock.CodeRepeats: 1}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &scripted{ids: []string{"a"}, script: map[string][]error{"a": test.script}, jobs: map[string]clock.JobRecord{}}
+				s := &scripted{ids: []string{"a"}, script: map[string][]error{"a": test.script},
+					jobs: map[string]clock.JobRecord{}}
 				j := s.run(t, Shift, 5*time.Minute)
 				if j.Status != Done || j.Changed != test.changed || !maps.Equal(j.Refused, test.refused) {
 					t.Errorf("the job is %s: %d changed, %v refused", j.Status, j.Changed, j.Refused)
@@ -171,7 +181,9 @@ func TestJobCountsWhatItsOpsCameTo(t *testing.T) {
 // repeats the page before its lease ends.
 func TestAlarmWithoutDecisionHoldsTheJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{ids: []string{"a", "b"}, script: map[string][]error{"b": {clock.Unavailable(errors.New("connection refused"))}}, jobs: map[string]clock.JobRecord{}}
+		s := &scripted{ids: []string{"a", "b"},
+			script: map[string][]error{"b": {clock.Unavailable(errors.New("connection refused"))}},
+			jobs:   map[string]clock.JobRecord{}}
 		j := s.run(t, Cancel, time.Minute)
 		if j.EndedAt != clock.NoInstant || j.Changed != 0 || j.RefusedTotal() != 0 {
 			t.Errorf("the job is %s: %d changed, %v refused", j.Status, j.Changed, j.Refused)

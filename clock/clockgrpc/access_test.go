@@ -125,7 +125,10 @@ func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
 					want = codes.PermissionDenied
 				}
 				refused := got != nil && (got.code == codes.Unauthenticated || got.code == codes.PermissionDenied)
-				if refused != (want != codes.OK) || refused && (got.code != want || !strings.HasPrefix(want.String(), map[string]string{clock.CodeForbidden: "Permission", clock.CodeUnauthenticated: "Unauth"}[got.problem.GetCode()])) {
+				if refused != (want != codes.OK) ||
+					refused &&
+						(got.code != want ||
+							!strings.HasPrefix(want.String(), map[string]string{clock.CodeForbidden: "Permission", clock.CodeUnauthenticated: "Unauth"}[got.problem.GetCode()])) {
 					t.Errorf("%s for %s as %s: %v, want %v", name, application, role, got, want)
 				}
 			}

@@ -15,10 +15,14 @@ import (
 func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	m := &clockdv1.Alarm{
 		Application: a.Application, BusinessId: a.BusinessID, State: clockdv1.State(a.State), Generation: a.Generation,
-		RingAt: timestampOf(a.NextRingAt()), LatestRingAt: timestampOf(a.Latest()), NextTryTime: timestampOf(a.NextTryTime),
-		RetryTimes: int32(a.RetryTimes), RingNo: int32(a.RingNo), InDoubt: a.InDoubt, LastError: text(a.LastError), ContentType: text(a.ContentType),
-		Retry: retryOf(a.Retry), MaxRings: int32(a.MaxRings), Priority: int32(a.Priority), Delivery: deliveryOf(a.Delivery), Target: a.Target.String(),
-		Traceparent: text(a.Traceparent), RungAt: timestampOf(a.RungAt), CreatedAt: timestampOf(a.CreateTime), UpdatedAt: timestampOf(a.UpdateTime),
+		RingAt: timestampOf(a.NextRingAt()), LatestRingAt: timestampOf(a.Latest()),
+		NextTryTime: timestampOf(a.NextTryTime),
+		RetryTimes:  int32(a.RetryTimes), RingNo: int32(a.RingNo), InDoubt: a.InDoubt, LastError: text(a.LastError),
+		ContentType: text(a.ContentType),
+		Retry:       retryOf(a.Retry), MaxRings: int32(a.MaxRings), Priority: int32(a.Priority),
+		Delivery: deliveryOf(a.Delivery), Target: a.Target.String(),
+		Traceparent: text(a.Traceparent), RungAt: timestampOf(a.RungAt), CreatedAt: timestampOf(a.CreateTime),
+		UpdatedAt:  timestampOf(a.UpdateTime),
 		FinishedAt: timestampOf(a.FinishedAt),
 	}
 	if a.AckTimeout > 0 {
@@ -39,7 +43,8 @@ func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 func (s *Service) blockedAlarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	m := alarmOf(a)
 	for _, b := range s.blockers(a) {
-		m.Blockers = append(m.Blockers, &clockdv1.Blocker{Code: string(b.Code), Target: b.Target.String(), Detail: text(b.Detail)})
+		m.Blockers = append(m.Blockers,
+			&clockdv1.Blocker{Code: string(b.Code), Target: b.Target.String(), Detail: text(b.Detail)})
 	}
 	return m
 }
@@ -69,8 +74,9 @@ func attemptsOf(attempts []clock.Attempt) []*clockdv1.Attempt {
 	for i := range attempts {
 		t := &attempts[i]
 		all = append(all, &clockdv1.Attempt{
-			Generation: t.Generation, RingNo: int32(t.RingNo), ClaimId: text(t.ClaimID), Time: timestampOf(t.Time), Outcome: t.Outcome.String(),
-			Error: text(t.Error), By: text(t.By),
+			Generation: t.Generation, RingNo: int32(t.RingNo), ClaimId: text(t.ClaimID), Time: timestampOf(t.Time),
+			Outcome: t.Outcome.String(),
+			Error:   text(t.Error), By: text(t.By),
 		})
 	}
 	return all

@@ -54,7 +54,8 @@ func answerOf(request *clockdv1.AnswerRequest) (*clock.Answer, error) {
 	}
 	for field, given := range map[string]bool{"delay": request.Delay != nil, "reason": request.Reason != ""} {
 		if given && !slices.Contains(a.Kind.Fields(), field) {
-			return nil, clock.Invalid(clock.CodeUnknownField, field, fmt.Sprintf("the answer %s has no %s", a.Kind, field))
+			return nil, clock.Invalid(clock.CodeUnknownField, field,
+				fmt.Sprintf("the answer %s has no %s", a.Kind, field))
 		}
 	}
 	if err := clock.CheckReason(a.Reason); err != nil {

@@ -23,10 +23,12 @@ func TestAnswersEndOrMoveTheRing(t *testing.T) {
 			request *clockdv1.AnswerRequest
 			state   clockdv1.State
 		}{
-			{&clockdv1.AnswerRequest{Answer: clockdv1.AnswerKind_ANSWER_KIND_ACK, By: "worker 1"}, clockdv1.State_STATE_RUNG},
+			{&clockdv1.AnswerRequest{Answer: clockdv1.AnswerKind_ANSWER_KIND_ACK, By: "worker 1"},
+				clockdv1.State_STATE_RUNG},
 			{&clockdv1.AnswerRequest{Answer: clockdv1.AnswerKind_ANSWER_KIND_BURY, Reason: "unreadable", By: "worker 1"}, clockdv1.State_STATE_DEAD},
 			{&clockdv1.AnswerRequest{Answer: clockdv1.AnswerKind_ANSWER_KIND_RELEASE, Delay: durationpb.New(time.Hour), Reason: "later"}, clockdv1.State_STATE_SCHEDULED},
-			{&clockdv1.AnswerRequest{Answer: clockdv1.AnswerKind_ANSWER_KIND_TOUCH, Delay: durationpb.New(time.Hour)}, clockdv1.State_STATE_RINGING},
+			{&clockdv1.AnswerRequest{Answer: clockdv1.AnswerKind_ANSWER_KIND_TOUCH, Delay: durationpb.New(time.Hour)},
+				clockdv1.State_STATE_RINGING},
 		} {
 			spec := alarm(id+answer.request.Answer.String(), 0)
 			spec.AckTimeout = durationpb.New(time.Minute)
@@ -37,16 +39,20 @@ func TestAnswersEndOrMoveTheRing(t *testing.T) {
 			if by == "" {
 				by = "127.0.0.1"
 			}
-			if a.State != answer.state || a.BusinessId != spec.BusinessId || a.Answer != answer.request.Answer || a.AnsweredBy != by || a.AnsweredAt == nil {
+			if a.State != answer.state || a.BusinessId != spec.BusinessId || a.Answer != answer.request.Answer ||
+				a.AnsweredBy != by || a.AnsweredAt == nil {
 				t.Errorf("%v: %v", answer.request, a)
 			}
-			if until := a.NextTryTime.AsTime().Sub(a.UpdatedAt.AsTime()); answer.request.Delay != nil && until != time.Hour {
+			if until := a.NextTryTime.AsTime().Sub(a.UpdatedAt.AsTime()); answer.request.Delay != nil &&
+				until != time.Hour {
 				t.Errorf("%v: next due in %s", answer.request, until)
 			}
 			if answer.request.Answer == clockdv1.AnswerKind_ANSWER_KIND_TOUCH {
 				continue // may be repeated
 			}
-			if f := c.call(t.Context(), "Answer", answer.request, &clockdv1.AnswerResponse{}); f == nil || f.code != codes.FailedPrecondition || f.problem.GetCode() != "stale_ring" || f.problem.GetAlarm().GetAnsweredBy() != by {
+			if f := c.call(t.Context(), "Answer", answer.request, &clockdv1.AnswerResponse{}); f == nil ||
+				f.code != codes.FailedPrecondition || f.problem.GetCode() != "stale_ring" ||
+				f.problem.GetAlarm().GetAnsweredBy() != by {
 				t.Errorf("the repeated answer: %v", f)
 			}
 		}
@@ -79,9 +85,11 @@ func TestFaultsOfAnswersAreRefused(t *testing.T) {
 				a.Answer, a.Delay = clockdv1.AnswerKind_ANSWER_KIND_RELEASE, durationpb.New(-time.Hour)
 			}},
 		} {
-			request := &clockdv1.AnswerRequest{Application: "shop", MessageId: "99.1.1", Answer: clockdv1.AnswerKind_ANSWER_KIND_ACK}
+			request := &clockdv1.AnswerRequest{Application: "shop", MessageId: "99.1.1",
+				Answer: clockdv1.AnswerKind_ANSWER_KIND_ACK}
 			fault.change(request)
-			if f := c.call(t.Context(), "Answer", request, &clockdv1.AnswerResponse{}); f == nil || f.code != fault.code || f.problem.GetField() != fault.field {
+			if f := c.call(t.Context(), "Answer", request, &clockdv1.AnswerResponse{}); f == nil ||
+				f.code != fault.code || f.problem.GetField() != fault.field {
 				t.Errorf("%v: %v", request, f)
 			}
 		}

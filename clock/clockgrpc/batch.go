@@ -16,7 +16,8 @@ func (s *Service) Batch(ctx context.Context, request *clockdv1.BatchRequest) (*c
 	count := len(request.Set) + len(request.Cancel)
 	if count > s.cfg.BatchItems {
 		return nil, &clock.Error{
-			Kind: clock.ErrTooLarge, Code: clock.CodeBatchTooLarge, Detail: fmt.Sprintf("a batch has at most %d items; send several", s.cfg.BatchItems),
+			Kind: clock.ErrTooLarge, Code: clock.CodeBatchTooLarge,
+			Detail: fmt.Sprintf("a batch has at most %d items; send several", s.cfg.BatchItems),
 		}
 	}
 	if err := s.host.Spend(callOf(ctx).request, count-1); err != nil {
@@ -52,13 +53,15 @@ func (s *Service) submitCancel(ctx context.Context, key clock.Key) item {
 	if err := key.Validate(); err != nil {
 		return item{businessID: key.BusinessID, err: err}
 	}
-	return item{businessID: key.BusinessID, pending: s.submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}, Brief: true})}
+	return item{businessID: key.BusinessID,
+		pending: s.submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}, Brief: true})}
 }
 
 // submit submits an item. If a batch names one key more often than the queue allows, this item and all later items wait
 // here.
 func (s *Service) submit(ctx context.Context, op clock.Op) *clock.Pending {
-	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)
+	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) },
+		clock.CodeKeyOverloaded)
 }
 
 // results waits for all items. If any item failed for the server's reasons, the whole batch fails.

@@ -23,8 +23,9 @@ func TestBatchTakesEffectInOrder(t *testing.T) {
 		absent.If = clockdv1.Condition_CONDITION_ABSENT
 		response := must(t, c, "Batch", &clockdv1.BatchRequest{
 			Application: "shop",
-			Set:         []*clockdv1.AlarmSpec{alarm(id, time.Hour), alarm(id, 2*time.Hour), faulty, absent, alarm(strings.Repeat("x", 129), time.Hour)},
-			Cancel:      []string{id, "", id + " unknown"},
+			Set: []*clockdv1.AlarmSpec{alarm(id, time.Hour), alarm(id, 2*time.Hour), faulty, absent,
+				alarm(strings.Repeat("x", 129), time.Hour)},
+			Cancel: []string{id, "", id + " unknown"},
 		}, &clockdv1.BatchResponse{})
 		type result struct {
 			id         string
@@ -50,7 +51,8 @@ func TestBatchTakesEffectInOrder(t *testing.T) {
 		}
 		for i, r := range response.Results {
 			f := r.GetFailure()
-			got := result{r.BusinessId, r.Created, r.Generation, r.State, codes.Code(f.GetCode()), f.GetProblem().GetCode(), f.GetProblem().GetField()}
+			got := result{r.BusinessId, r.Created, r.Generation, r.State, codes.Code(f.GetCode()),
+				f.GetProblem().GetCode(), f.GetProblem().GetField()}
 			if got != want[i] || f.GetProblem().GetAlarm() != nil || (f.GetMessage() == "") != (f == nil) {
 				t.Errorf("item %d: %v, want %v; %v", i, got, want[i], r)
 			}
@@ -70,12 +72,14 @@ func TestBatchHasItsLimits(t *testing.T) {
 			t.Errorf("%d results", len(response.Results))
 		}
 		request.Set = []*clockdv1.AlarmSpec{alarm("a", time.Hour)}
-		if f := c.call(t.Context(), "Batch", request, &clockdv1.BatchResponse{}); f == nil || f.code != codes.InvalidArgument || f.problem.GetCode() != "batch_too_large" {
+		if f := c.call(t.Context(), "Batch", request, &clockdv1.BatchResponse{}); f == nil ||
+			f.code != codes.InvalidArgument || f.problem.GetCode() != "batch_too_large" {
 			t.Errorf("1001 items: %v", f)
 		}
 		large := &clockdv1.BatchRequest{Application: "shop", Set: []*clockdv1.AlarmSpec{alarm("a", time.Hour)}}
 		large.Set[0].Payload = &clockdv1.AlarmSpec_Text{Text: strings.Repeat("x", 8<<20)}
-		if f := c.call(t.Context(), "Batch", large, &clockdv1.BatchResponse{}); f == nil || f.code != codes.InvalidArgument || f.problem.GetCode() != "body_too_large" {
+		if f := c.call(t.Context(), "Batch", large, &clockdv1.BatchResponse{}); f == nil ||
+			f.code != codes.InvalidArgument || f.problem.GetCode() != "body_too_large" {
 			t.Errorf("over 8 MiB: %v", f)
 		}
 		if f := c.call(t.Context(), "Batch", &clockdv1.BatchRequest{Application: "-"}, &clockdv1.BatchResponse{}); f == nil || f.problem.GetField() != "application" {
@@ -93,8 +97,11 @@ func TestBatchWithAFailureOfTheServerFailsAsAWhole(t *testing.T) {
 	s := start(t, func(su *setup) { su.failing = true })
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for problem, ids := range map[string][]string{"unavailable": {"unavailable", "\n"}, "unconfirmed": {id, "unavailable"}, "internal": {"unexpected"}} {
-			f := c.call(t.Context(), "Batch", &clockdv1.BatchRequest{Application: "shop", Cancel: []string{"\n"}, Set: specs(ids...)}, &clockdv1.BatchResponse{})
-			if f == nil || f.code != codes.Unavailable || f.problem.GetCode() != problem || f.problem.GetRetryAfter().GetSeconds() != 1 {
+			f := c.call(t.Context(), "Batch",
+				&clockdv1.BatchRequest{Application: "shop", Cancel: []string{"\n"}, Set: specs(ids...)},
+				&clockdv1.BatchResponse{})
+			if f == nil || f.code != codes.Unavailable || f.problem.GetCode() != problem ||
+				f.problem.GetRetryAfter().GetSeconds() != 1 {
 				t.Errorf("%q: %v", ids, f)
 			}
 		}
@@ -113,13 +120,16 @@ func TestFailuresOfTheServerHaveTheirCode(t *testing.T) {
 	s := start(t, func(su *setup) { su.failing = true })
 	forEach(t, s, func(t *testing.T, c caller, _ string) {
 		for id, want := range map[string]codes.Code{"unavailable": codes.Unavailable, "unexpected": codes.Internal, "panic": codes.Internal} {
-			f := c.call(t.Context(), "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)}, &clockdv1.SetResponse{})
-			if f == nil || f.code != want || (f.problem.GetRetryAfter() != nil) != (want == codes.Unavailable) || strings.Contains(f.text, "a bug") {
+			f := c.call(t.Context(), "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)},
+				&clockdv1.SetResponse{})
+			if f == nil || f.code != want || (f.problem.GetRetryAfter() != nil) != (want == codes.Unavailable) ||
+				strings.Contains(f.text, "a bug") {
 				t.Errorf("%s: %v", id, f)
 			}
 		}
 	})
-	_, header, _ := s.do(t.Context(), procedure("Set"), "application/json", `{"application":"shop","alarm":{"business_id":"unavailable","delay":"1s"}}`)
+	_, header, _ := s.do(t.Context(), procedure("Set"), "application/json",
+		`{"application":"shop","alarm":{"business_id":"unavailable","delay":"1s"}}`)
 	if header.Get("Retry-After") != "1" {
 		t.Errorf("header %v", header)
 	}

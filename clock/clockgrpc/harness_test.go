@@ -74,7 +74,8 @@ type failingAlarms struct{ clockgrpc.Alarms }
 func (f failingAlarms) Submit(ctx context.Context, op clock.Op) *clock.Pending {
 	switch op.Key().BusinessID {
 	case "unavailable":
-		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: clock.Unavailable(errors.New("no database"))})
+		return clock.Decided(op,
+			clock.Decision{Verdict: clock.Refuse, Err: clock.Unavailable(errors.New("no database"))})
 	case "unexpected":
 		return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: errors.New("a bug")})
 	case "late":
@@ -124,18 +125,21 @@ func (s *service) wire(log *slog.Logger, change []func(*setup)) error {
 	leases := lease.DefaultConfig()
 	leases.Name, leases.Incarnation, leases.Streams = "test", "test-1", true
 	keeper, err := lease.New(leases, lease.Deps{
-		Leaser: s.store, Time: tb, Streams: streams, Address: func() string { return s.addr }, Log: log, Registerer: s.metrics,
+		Leaser: s.store, Time: tb, Streams: streams, Address: func() string { return s.addr }, Log: log,
+		Registerer: s.metrics,
 	})
 	if err != nil {
 		return err
 	}
-	preloader, err := preload.New(preloading, preload.Deps{Loader: reads, Heap: heap, Time: tb, Ownership: keeper, Log: log, Registerer: s.metrics})
+	preloader, err := preload.New(preloading,
+		preload.Deps{Loader: reads, Heap: heap, Time: tb, Ownership: keeper, Log: log, Registerer: s.metrics})
 	if err != nil {
 		return err
 	}
 	loop, err := ring.New(ring.DefaultConfig(), ring.Deps{
-		Heap: heap, Database: s.store, Time: tb, Feeder: preloader, Timer: ring.PreciseTimer, Log: log, Registerer: s.metrics,
-		Routes: []*ring.Route{{Name: "stream", Target: streams, HoldsClaims: true, SeparateReplies: true}},
+		Heap: heap, Database: s.store, Time: tb, Feeder: preloader, Timer: ring.PreciseTimer, Log: log,
+		Registerer: s.metrics,
+		Routes:     []*ring.Route{{Name: "stream", Target: streams, HoldsClaims: true, SeparateReplies: true}},
 	})
 	if err != nil {
 		return err
@@ -156,7 +160,9 @@ func (s *service) wire(log *slog.Logger, change []func(*setup)) error {
 }
 
 // serve starts the server with both interfaces.
-func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream.Target, change []func(*setup)) (err error) {
+func (s *service) serve(
+	log *slog.Logger, alarms *clock.Service, streams *stream.Target, change []func(*setup),
+) (err error) {
 	su := setup{web: clockhttp.DefaultConfig(), streams: streams}
 	su.web.Listen = "127.0.0.1:0"
 	for _, c := range change {
@@ -168,8 +174,9 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 		return err
 	}
 	s.server, err = clockhttp.New(web, clockhttp.Deps{
-		Alarms: alarms, Streams: su.streams, Journal: journal, Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: !su.unready} },
-		Access: su.access, Log: log, Registerer: s.metrics, Gatherer: s.metrics,
+		Alarms: alarms, Streams: su.streams, Journal: journal,
+		Readiness: func() clockhttp.Readiness { return clockhttp.Readiness{Ready: !su.unready} },
+		Access:    su.access, Log: log, Registerer: s.metrics, Gatherer: s.metrics,
 	})
 	if err != nil {
 		return err
@@ -179,8 +186,10 @@ func (s *service) serve(log *slog.Logger, alarms *clock.Service, streams *stream
 		rpcAlarms = failingAlarms{alarms}
 	}
 	rpc, err := clockgrpc.New(clockgrpc.Config{
-		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Host: s.server, Blockers: func(*clock.Alarm) []clock.Blocker { return su.blocked }})
+		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes,
+		BatchItems: clockhttp.BatchItems,
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Host: s.server,
+		Blockers: func(*clock.Alarm) []clock.Blocker { return su.blocked }})
 	if err != nil {
 		return err
 	}
@@ -224,7 +233,8 @@ func (s *service) stop() error {
 // grpc returns a connection of the gRPC client of Google. It speaks HTTP/2 without TLS.
 func (s *service) grpc(options ...grpc.DialOption) *grpc.ClientConn {
 	s.t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+s.addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient("passthrough:///"+s.addr,
+		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func (s *Service) List(ctx context.Context, request *clockdv1.ListRequest) (*clo
 // listQuery returns the query of a request.
 func listQuery(request *clockdv1.ListRequest) (clock.ListQuery, error) {
 	q := clock.ListQuery{
-		Application: request.Application, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Prefix: request.Prefix, Limit: int(request.Limit),
+		Application: request.Application, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Prefix: request.Prefix,
+		Limit: int(request.Limit),
 	}
 	if q.Limit == 0 {
 		q.Limit = clock.DefaultListLimit
@@ -64,7 +65,8 @@ func listQuery(request *clockdv1.ListRequest) (clock.ListQuery, error) {
 	for _, given := range request.States {
 		state := clock.State(given)
 		if int32(state) != int32(given) || !state.Known() {
-			return q, clock.Invalid(clock.CodeInvalidValue, "states", fmt.Sprintf("states has the unknown value %d", given))
+			return q, clock.Invalid(clock.CodeInvalidValue, "states",
+				fmt.Sprintf("states has the unknown value %d", given))
 		}
 		q.States = append(q.States, state)
 	}

@@ -39,11 +39,14 @@ func TestListWalksThroughAllAlarms(t *testing.T) {
 	for i := range 25 {
 		id := fmt.Sprintf("order-%02d", i)
 		want = append(want, id)
-		must(t, grpc, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)}, &clockdv1.SetResponse{})
+		must(t, grpc, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)},
+			&clockdv1.SetResponse{})
 	}
-	must(t, grpc, "Cancel", &clockdv1.CancelRequest{Application: "shop", BusinessId: want[3]}, &clockdv1.CancelResponse{})
+	must(t, grpc, "Cancel", &clockdv1.CancelRequest{Application: "shop", BusinessId: want[3]},
+		&clockdv1.CancelResponse{})
 	forEach(t, s, func(t *testing.T, c caller, id string) {
-		if ids, pages := walk(t, c, &clockdv1.ListRequest{Application: "shop", Limit: 10}); !slices.Equal(ids, want) || pages != 3 {
+		if ids, pages := walk(t, c, &clockdv1.ListRequest{Application: "shop", Limit: 10}); !slices.Equal(ids, want) ||
+			pages != 3 {
 			t.Errorf("%v in %d pages", ids, pages)
 		}
 		if ids, _ := walk(t, c, &clockdv1.ListRequest{Application: "shop", States: []clockdv1.State{clockdv1.State_STATE_CANCELLED}}); !slices.Equal(ids, want[3:4]) {
@@ -67,7 +70,8 @@ func TestCursorOfTheHTTPInterfaceIsTaken(t *testing.T) {
 	s := start(t)
 	grpc := s.callers()[0]
 	for _, id := range []string{"a", "b"} {
-		must(t, grpc, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)}, &clockdv1.SetResponse{})
+		must(t, grpc, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)},
+			&clockdv1.SetResponse{})
 	}
 	response, err := s.web.Get("http://" + s.addr + "/v1/applications/shop/alarms?limit=1")
 	if err != nil {
@@ -117,7 +121,8 @@ func TestFaultsOfListsAreRefused(t *testing.T) {
 			"cursor":      {Application: "shop", Cursor: "x"},
 			"prefix":      {Application: "shop", Prefix: "\n"},
 		} {
-			if f := c.call(t.Context(), "List", request, &clockdv1.ListResponse{}); f == nil || f.code != codes.InvalidArgument || f.problem.GetField() != field {
+			if f := c.call(t.Context(), "List", request, &clockdv1.ListResponse{}); f == nil ||
+				f.code != codes.InvalidArgument || f.problem.GetField() != field {
 				t.Errorf("%s: %v", field, f)
 			}
 		}
@@ -136,13 +141,15 @@ func TestReadWithoutMemoryIsRefused(t *testing.T) {
 		defer s.server.GiveMemory(all)
 		for name, call := range map[string]func() *failure{
 			"Get": func() *failure {
-				return c.call(t.Context(), "Get", &clockdv1.GetRequest{Application: "shop", BusinessId: id}, &clockdv1.GetResponse{})
+				return c.call(t.Context(), "Get", &clockdv1.GetRequest{Application: "shop", BusinessId: id},
+					&clockdv1.GetResponse{})
 			},
 			"List": func() *failure {
 				return c.call(t.Context(), "List", &clockdv1.ListRequest{Application: "shop"}, &clockdv1.ListResponse{})
 			},
 		} {
-			if f := call(); f == nil || f.code != codes.Unavailable || f.problem.GetCode() != "overloaded" || f.problem.GetRetryAfter().GetSeconds() != 1 {
+			if f := call(); f == nil || f.code != codes.Unavailable || f.problem.GetCode() != "overloaded" ||
+				f.problem.GetRetryAfter().GetSeconds() != 1 {
 				t.Errorf("%s: %v", name, f)
 			}
 		}
@@ -163,9 +170,12 @@ func TestHostGuardsTheProcedures(t *testing.T) {
 		header                           []string
 	}{
 		{"unknown_host", "Get", get, "application/json", codes.PermissionDenied, []string{"Host", "evil.example"}},
-		{"cross_site", "Get", get, "application/json", codes.PermissionDenied, []string{"Origin", "http://evil.example"}},
-		{"body_too_large", "Get", `{"application":"` + strings.Repeat("x", 20<<10) + `"}`, "application/json", codes.InvalidArgument, nil},
-		{"unsupported_media_type", "Get", get, "application/json", codes.InvalidArgument, []string{"Content-Encoding", "gzip"}},
+		{"cross_site", "Get", get, "application/json", codes.PermissionDenied,
+			[]string{"Origin", "http://evil.example"}},
+		{"body_too_large", "Get", `{"application":"` + strings.Repeat("x", 20<<10) + `"}`, "application/json",
+			codes.InvalidArgument, nil},
+		{"unsupported_media_type", "Get", get, "application/json", codes.InvalidArgument,
+			[]string{"Content-Encoding", "gzip"}},
 	} {
 		_, _, body := s.do(t.Context(), procedure(c.name), c.contentType, c.body, c.header...)
 		if f := connectFailure(t, body); f.code != c.code || f.problem.GetCode() != c.problem {

@@ -10,13 +10,16 @@ import (
 )
 
 // Occurrences serves the procedure Occurrences.
-func (s *Service) Occurrences(ctx context.Context, request *clockdv1.OccurrencesRequest) (*clockdv1.OccurrencesResponse, error) {
+func (s *Service) Occurrences(
+	ctx context.Context, request *clockdv1.OccurrencesRequest,
+) (*clockdv1.OccurrencesResponse, error) {
 	count := int(request.Count)
 	if count == 0 {
 		count = clock.DefaultOccurrences
 	}
 	if count < 1 || count > clock.MaxOccurrences {
-		return nil, clock.Invalid(clock.CodeOutOfRange, "count", fmt.Sprintf("count must be from 1 to %d", clock.MaxOccurrences))
+		return nil, clock.Invalid(clock.CodeOutOfRange, "count",
+			fmt.Sprintf("count must be from 1 to %d", clock.MaxOccurrences))
 	}
 	a, err := s.read(ctx, clock.Key{Application: request.Application, BusinessID: request.BusinessId})
 	if err != nil {

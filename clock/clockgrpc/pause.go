@@ -25,7 +25,8 @@ func (s *Service) Resume(ctx context.Context, request *clockdv1.ResumeRequest) (
 
 // act submits an op on one alarm, and returns the alarm after it.
 func (s *Service) act(
-	ctx context.Context, application, businessID string, generation *int64, op func(clock.Key, clock.Condition) clock.Op,
+	ctx context.Context, application, businessID string, generation *int64,
+	op func(clock.Key, clock.Condition) clock.Op,
 ) (*clockdv1.Alarm, error) {
 	key := clock.Key{Application: application, BusinessID: businessID}
 	if err := key.Validate(); err != nil {

@@ -14,9 +14,12 @@ func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	forEach(t, s, func(t *testing.T, c caller, id string) {
-		must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)}, &clockdv1.SetResponse{})
+		must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(id, time.Hour)},
+			&clockdv1.SetResponse{})
 		for range 2 {
-			paused := must(t, c, "Pause", &clockdv1.PauseRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)}, &clockdv1.PauseResponse{}).Alarm
+			paused := must(t, c, "Pause",
+				&clockdv1.PauseRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)},
+				&clockdv1.PauseResponse{}).Alarm
 			if paused.State != clockdv1.State_STATE_PAUSED || paused.NextTryTime != nil {
 				t.Errorf("paused: %v", paused)
 			}
@@ -24,12 +27,14 @@ func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
 		if f := c.call(t.Context(), "Resume", &clockdv1.ResumeRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(2)}, &clockdv1.ResumeResponse{}); f == nil || f.code != codes.Aborted {
 			t.Errorf("resume of another generation: %v", f)
 		}
-		resumed := must(t, c, "Resume", &clockdv1.ResumeRequest{Application: "shop", BusinessId: id}, &clockdv1.ResumeResponse{}).Alarm
+		resumed := must(t, c, "Resume", &clockdv1.ResumeRequest{Application: "shop", BusinessId: id},
+			&clockdv1.ResumeResponse{}).Alarm
 		if resumed.State != clockdv1.State_STATE_SCHEDULED || !proto.Equal(resumed.NextTryTime, resumed.RingAt) {
 			t.Errorf("resumed: %v", resumed)
 		}
 		must(t, c, "Cancel", &clockdv1.CancelRequest{Application: "shop", BusinessId: id}, &clockdv1.CancelResponse{})
-		f := c.call(t.Context(), "Pause", &clockdv1.PauseRequest{Application: "shop", BusinessId: id}, &clockdv1.PauseResponse{})
+		f := c.call(t.Context(), "Pause", &clockdv1.PauseRequest{Application: "shop", BusinessId: id},
+			&clockdv1.PauseResponse{})
 		if f == nil || f.code != codes.FailedPrecondition || f.problem.GetCode() != "already_cancelled" {
 			t.Errorf("pause of a cancelled alarm: %v", f)
 		}

@@ -22,24 +22,30 @@ const probeBytes = 4 << 10
 // server as healthy.
 func (s *Service) probeProcedures() []Procedure {
 	options := []connect.HandlerOption{
-		connect.WithInterceptors(failures{}), connect.WithReadMaxBytes(probeBytes), connect.WithCompression("gzip", nil, nil),
+		connect.WithInterceptors(failures{}), connect.WithReadMaxBytes(probeBytes),
+		connect.WithCompression("gzip", nil, nil),
 	}
 	healthPath, health := grpchealth.NewHandler(s, options...)
 	reflector := grpcreflect.NewStaticReflector(clockdv1connect.AlarmServiceName, grpchealth.HealthV1ServiceName)
 	path, reflection := grpcreflect.NewHandlerV1(reflector, options...)
 	olderPath, older := grpcreflect.NewHandlerV1Alpha(reflector, options...)
 	return []Procedure{
-		{Name: "rpcHealthCheck", Path: healthPath + "Check", Public: true, BodyBytes: probeBytes, Handler: s.calls(health)},
-		{Name: "rpcHealthWatch", Path: healthPath + "Watch", Public: true, BodyBytes: probeBytes, Handler: s.calls(health)},
-		{Name: "rpcReflection", Path: path + "ServerReflectionInfo", Need: access.Read, Lasting: true, Handler: s.calls(reflection)},
-		{Name: "rpcReflectionAlpha", Path: olderPath + "ServerReflectionInfo", Need: access.Read, Lasting: true, Handler: s.calls(older)},
+		{Name: "rpcHealthCheck", Path: healthPath + "Check", Public: true, BodyBytes: probeBytes,
+			Handler: s.calls(health)},
+		{Name: "rpcHealthWatch", Path: healthPath + "Watch", Public: true, BodyBytes: probeBytes,
+			Handler: s.calls(health)},
+		{Name: "rpcReflection", Path: path + "ServerReflectionInfo", Need: access.Read, Lasting: true,
+			Handler: s.calls(reflection)},
+		{Name: "rpcReflectionAlpha", Path: olderPath + "ServerReflectionInfo", Need: access.Read, Lasting: true,
+			Handler: s.calls(older)},
 	}
 }
 
 // Check serves the health check: SERVING while /readyz is 200.
 func (s *Service) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if request.Service != "" && request.Service != clockdv1connect.AlarmServiceName {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("this server has no service %.100q", request.Service))
+		return nil, connect.NewError(connect.CodeNotFound,
+			fmt.Errorf("this server has no service %.100q", request.Service))
 	}
 	status := grpchealth.StatusNotServing
 	if s.host.Ready() {

@@ -56,7 +56,9 @@ func TestHealthCheckFollowsReadiness(t *testing.T) {
 }
 
 // reflect asks the server for a file with a symbol, and for its services.
-func reflect(ctx context.Context, t *testing.T, s *service) (services []string, file *descriptorpb.FileDescriptorProto, err error) {
+func reflect(
+	ctx context.Context, t *testing.T, s *service,
+) (services []string, file *descriptorpb.FileDescriptorProto, err error) {
 	t.Helper()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(s.grpc()).ServerReflectionInfo(ctx)
 	if err != nil {
@@ -90,7 +92,8 @@ func TestReflectionShowsTheService(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.web.DrainTimeout = time.Hour })
 	services, file, err := reflect(t.Context(), t, s)
-	if err != nil || strings.Join(services, " ") != "clockd.v1.AlarmService grpc.health.v1.Health" || file.GetName() != "clockd/v1/clockd.proto" {
+	if err != nil || strings.Join(services, " ") != "clockd.v1.AlarmService grpc.health.v1.Health" ||
+		file.GetName() != "clockd/v1/clockd.proto" {
 		t.Errorf("services %v, file %s, %v", services, file.GetName(), err)
 	}
 	stream := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
@@ -129,7 +132,8 @@ func TestReflectionNeedsATokenAndTheHealthCheckDoesNot(t *testing.T) {
 func TestGetAndListShowWhyAnAlarmDoesNotRing(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) {
-		su.blocked = []clock.Blocker{{Code: clock.BlockedByHold, Target: clock.TargetWebhook, Detail: "no ring is delivered"}}
+		su.blocked = []clock.Blocker{{Code: clock.BlockedByHold, Target: clock.TargetWebhook,
+			Detail: "no ring is delivered"}}
 	})
 	conn := s.grpc()
 	set := &clockdv1.SetRequest{Application: "shop", Alarm: alarm("a", time.Hour)}

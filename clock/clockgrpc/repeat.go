@@ -32,7 +32,8 @@ var (
 
 // readRepeat reads the rule of an alarm that rings again. Each refusal names the field of the message Repeat.
 func readRepeat(set *clock.Set, given *clockdv1.Repeat) error {
-	spec := repeat.Spec{Cron: given.GetCron(), TimeZone: given.GetTimeZone(), Times: given.GetTimes(), MissedLimit: int(given.GetMissedLimit())}
+	spec := repeat.Spec{Cron: given.GetCron(), TimeZone: given.GetTimeZone(), Times: given.GetTimes(),
+		MissedLimit: int(given.GetMissedLimit())}
 	if err := readRepeatTimes(&spec, given); err != nil {
 		return err
 	}
@@ -88,7 +89,8 @@ func readRepeatTimes(spec *repeat.Spec, given *clockdv1.Repeat) error {
 func nameOf[E ~int32, N any](names map[E]N, value E, field string) (N, error) {
 	name, known := names[value]
 	if !known {
-		return name, clock.Invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s has the unknown value %d", field, value))
+		return name, clock.Invalid(clock.CodeInvalidValue, field,
+			fmt.Sprintf("%s has the unknown value %d", field, value))
 	}
 	return name, nil
 }
@@ -111,7 +113,8 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 	m.Repeat = ruleOf(a.Repeat)
 	p := &a.Progress
 	m.Occurrence = &clockdv1.Occurrence{
-		Number: p.Current.Number, At: timestampOf(clock.Instant(p.Current.At)), Rung: p.Rung, Missed: p.Missed, Skipped: p.Skipped, Failed: p.Failed,
+		Number: p.Current.Number, At: timestampOf(clock.Instant(p.Current.At)), Rung: p.Rung, Missed: p.Missed,
+		Skipped: p.Skipped, Failed: p.Failed,
 		LatenessMs: p.Lateness, LatenessMaxMs: p.LatenessMax, LatenessSumMs: p.LatenessSum,
 	}
 	if p.Next.Number != 0 {
@@ -126,8 +129,10 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 func ruleOf(rule *repeat.Rule) *clockdv1.Repeat {
 	s := rule.Spec()
 	m := &clockdv1.Repeat{
-		Cron: s.Cron, TimeZone: s.TimeZone, Every: spanOf(s.Every), Times: s.Times, Jitter: spanOf(s.Jitter), LatestAfter: spanOf(s.LatestAfter),
-		Missed: valueOf(missedNames, s.Missed), MissedLimit: int32(s.MissedLimit), Overlap: valueOf(overlapNames, s.Overlap), Dst: valueOf(dstNames, s.DST),
+		Cron: s.Cron, TimeZone: s.TimeZone, Every: spanOf(s.Every), Times: s.Times, Jitter: spanOf(s.Jitter),
+		LatestAfter: spanOf(s.LatestAfter),
+		Missed:      valueOf(missedNames, s.Missed), MissedLimit: int32(s.MissedLimit),
+		Overlap: valueOf(overlapNames, s.Overlap), Dst: valueOf(dstNames, s.DST),
 	}
 	if s.Anchor != nil {
 		m.Anchor = timestampOf(clock.Instant(*s.Anchor))

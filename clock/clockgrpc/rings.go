@@ -13,7 +13,9 @@ import (
 )
 
 // Rings serves the procedure Rings until the client leaves or the server stops.
-func (s *Service) Rings(ctx context.Context, request *clockdv1.RingsRequest, stream *connect.ServerStream[clockdv1.RingsResponse]) error {
+func (s *Service) Rings(
+	ctx context.Context, request *clockdv1.RingsRequest, stream *connect.ServerStream[clockdv1.RingsResponse],
+) error {
 	if err := clock.ValidateApplication(request.Application); err != nil {
 		return err
 	}
@@ -95,8 +97,10 @@ func ringsOf(rings []clock.Ring) []*clockdv1.Ring {
 // ringOf returns the message for a ring.
 func ringOf(r *clock.Ring) *clockdv1.Ring {
 	m := &clockdv1.Ring{
-		MessageId: r.MessageID(), Application: r.Application, BusinessId: r.BusinessID, Generation: r.Generation, RingNo: int32(r.RingNo),
-		RetryTimes: int32(r.RetryTimes()), RingAt: timestampOf(r.RingAt), RungAt: timestampOf(r.RungAt), ClaimId: text(r.ClaimID),
+		MessageId: r.MessageID(), Application: r.Application, BusinessId: r.BusinessID, Generation: r.Generation,
+		RingNo:     int32(r.RingNo),
+		RetryTimes: int32(r.RetryTimes()), RingAt: timestampOf(r.RingAt), RungAt: timestampOf(r.RungAt),
+		ClaimId:     text(r.ClaimID),
 		ContentType: text(r.ContentType),
 	}
 	if r.AckTimeout > 0 {

@@ -65,7 +65,8 @@ func (s *service) subscribeJSON(ctx context.Context) subscription {
 	s.t.Helper()
 	request := []byte(`{"application":"shop"}`)
 	body := string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(request)))) + string(request)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+procedure("Rings"), strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+procedure("Rings"),
+		strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -133,10 +134,13 @@ func TestRingHasWhatTheSetGave(t *testing.T) {
 		in := subscribe(s)
 		spec := alarm("order", 0)
 		spec.Payload, spec.AckTimeout = &clockdv1.AlarmSpec_Json{Json: "[\n1]"}, durationpb.New(time.Minute)
-		set := must(t, s.callers()[0], "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec}, &clockdv1.SetResponse{}).Alarm
+		set := must(t, s.callers()[0], "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec},
+			&clockdv1.SetResponse{}).Alarm
 		r := in.next(t)[0]
-		if r.Application != "shop" || r.BusinessId != set.BusinessId || r.Generation != 1 || r.RingNo != 1 || r.RetryTimes != 0 || r.GetJson() != "[\n1]" ||
-			!r.RingAt.AsTime().Equal(set.RingAt.AsTime()) || r.RungAt.AsTime().Before(r.RingAt.AsTime()) || r.ClaimId == "" || r.AckTimeout.AsDuration() != time.Minute ||
+		if r.Application != "shop" || r.BusinessId != set.BusinessId || r.Generation != 1 || r.RingNo != 1 ||
+			r.RetryTimes != 0 || r.GetJson() != "[\n1]" ||
+			!r.RingAt.AsTime().Equal(set.RingAt.AsTime()) || r.RungAt.AsTime().Before(r.RingAt.AsTime()) ||
+			r.ClaimId == "" || r.AckTimeout.AsDuration() != time.Minute ||
 			r.ContentType != "application/json" || !strings.HasSuffix(r.MessageId, ".1.1") {
 			t.Errorf("%s: %v", name, r)
 		}
@@ -209,7 +213,9 @@ func TestStreamResumesOverGRPC(t *testing.T) {
 	}
 	var ids []string
 	for i := range 3 {
-		must(t, s.callers()[0], "Set", &clockdv1.SetRequest{Application: "shop", Alarm: alarm(fmt.Sprint("order-", i), 0)}, &clockdv1.SetResponse{})
+		must(t, s.callers()[0], "Set",
+			&clockdv1.SetRequest{Application: "shop", Alarm: alarm(fmt.Sprint("order-", i), 0)},
+			&clockdv1.SetResponse{})
 		ids = append(ids, first.next(t)[0].MessageId)
 	}
 	cancel()
@@ -236,7 +242,8 @@ func (s *service) resume(ctx context.Context, conn *grpc.ClientConn, after strin
 	s.t.Helper()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, procedure("Rings"))
 	if err == nil {
-		err = errors.Join(stream.SendMsg(&clockdv1.RingsRequest{Application: "shop", ResumeAfter: after}), stream.CloseSend())
+		err = errors.Join(stream.SendMsg(&clockdv1.RingsRequest{Application: "shop", ResumeAfter: after}),
+			stream.CloseSend())
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -277,8 +284,10 @@ func (f *fakeStreams) deliver(d clock.Delivery) <-chan report {
 
 func testRing(payload string) clock.Ring {
 	return clock.Ring{
-		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a"}, Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 1},
-		RingAt: 1000, RungAt: 1001, ClaimID: "c1", Payload: []byte(payload), PayloadKind: clock.Text, ContentType: "text/plain",
+		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a"}, Generation: 3, RingNo: 2,
+		Before: clock.RingRow{RetryTimes: 1},
+		RingAt: 1000, RungAt: 1001, ClaimID: "c1", Payload: []byte(payload), PayloadKind: clock.Text,
+		ContentType: "text/plain",
 	}
 }
 
@@ -397,7 +406,8 @@ func TestRingsOfOtherTargetsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := grpcFailure(t, stream.RecvMsg(&clockdv1.RingsResponse{})); f.code != codes.FailedPrecondition || f.problem.GetCode() != "rings_go_elsewhere" {
+	if f := grpcFailure(t, stream.RecvMsg(&clockdv1.RingsResponse{})); f.code != codes.FailedPrecondition ||
+		f.problem.GetCode() != "rings_go_elsewhere" {
 		t.Errorf("%v", f)
 	}
 }

@@ -124,7 +124,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if deps.Blockers == nil {
 		deps.Blockers = func(*clock.Alarm) []clock.Blocker { return nil }
 	}
-	s := &Service{cfg: cfg, blockers: deps.Blockers, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, host: deps.Host, errors: connect.NewErrorWriter()}
+	s := &Service{cfg: cfg, blockers: deps.Blockers, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal,
+		host: deps.Host, errors: connect.NewErrorWriter()}
 	_, s.handler = clockdv1connect.NewAlarmServiceHandler(s, options()...)
 	return s, nil
 }
@@ -133,7 +134,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 func options() []connect.HandlerOption {
 	return []connect.HandlerOption{
 		connect.WithInterceptors(failures{}, admission{}),
-		connect.WithCodec(protoCodec{}), connect.WithCodec(jsonCodec{name: "json"}), connect.WithCodec(jsonCodec{name: "json; charset=utf-8"}),
+		connect.WithCodec(protoCodec{}), connect.WithCodec(jsonCodec{name: "json"}),
+		connect.WithCodec(jsonCodec{name: "json; charset=utf-8"}),
 		connect.WithCompression("gzip", nil, nil), // a small message could become a large one, past the host's memory
 	}
 }
@@ -161,15 +163,22 @@ func (s *Service) setBytes() int { return 6*s.alarms.MaxPayload() + smallBytes }
 func (s *Service) Procedures() []Procedure {
 	all := []Procedure{
 		{Name: "rpcSet", Path: clockdv1connect.AlarmServiceSetProcedure, Need: access.Write, BodyBytes: s.setBytes()},
-		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, Need: access.Write, BodyBytes: smallBytes},
-		{Name: "rpcPause", Path: clockdv1connect.AlarmServicePauseProcedure, Need: access.Operate, BodyBytes: smallBytes},
-		{Name: "rpcResume", Path: clockdv1connect.AlarmServiceResumeProcedure, Need: access.Operate, BodyBytes: smallBytes},
+		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, Need: access.Write,
+			BodyBytes: smallBytes},
+		{Name: "rpcPause", Path: clockdv1connect.AlarmServicePauseProcedure, Need: access.Operate,
+			BodyBytes: smallBytes},
+		{Name: "rpcResume", Path: clockdv1connect.AlarmServiceResumeProcedure, Need: access.Operate,
+			BodyBytes: smallBytes},
 		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, Need: access.Read, BodyBytes: smallBytes},
 		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, Need: access.Read, BodyBytes: smallBytes},
-		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, Need: access.Write, BodyBytes: s.cfg.BatchBytes, Batch: true},
-		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, Need: access.Take, BodyBytes: smallBytes, Lasting: true},
-		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, Need: access.Take, BodyBytes: smallBytes},
-		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: access.Read, BodyBytes: smallBytes},
+		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, Need: access.Write,
+			BodyBytes: s.cfg.BatchBytes, Batch: true},
+		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, Need: access.Take, BodyBytes: smallBytes,
+			Lasting: true},
+		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, Need: access.Take,
+			BodyBytes: smallBytes},
+		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: access.Read,
+			BodyBytes: smallBytes},
 	}
 	alarms := s.calls(s.handler)
 	for i := range all {
@@ -185,7 +194,8 @@ func (s *Service) Procedures() []Procedure {
 // serve serves a call of any procedure.
 func (s *Service) serve(handler http.Handler, w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, request: r}
-	c.writer = responseWriter{call: c, inner: w, conn: http.NewResponseController(w), deadline: ringstream.NewDeadline(w, r, s.cfg.WriteTimeout)}
+	c.writer = responseWriter{call: c, inner: w, conn: http.NewResponseController(w),
+		deadline: ringstream.NewDeadline(w, r, s.cfg.WriteTimeout)}
 	defer c.release()
 	handler.ServeHTTP(&c.writer, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }

@@ -37,16 +37,21 @@ func TestSetCancelAndGetShowTheAlarm(t *testing.T) {
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		ringAt := timestamppb.New(time.UnixMilli(time.Now().Add(time.Hour).UnixMilli()))
 		spec := &clockdv1.AlarmSpec{
-			BusinessId: id, Ring: &clockdv1.AlarmSpec_RingAt{RingAt: ringAt}, LatestRingAt: timestamppb.New(ringAt.AsTime().Add(time.Hour)),
-			Payload: &clockdv1.AlarmSpec_Json{Json: `{"n": 1.0}`}, Retry: &clockdv1.RetryPolicy{Initial: durationpb.New(2 * time.Second), Limit: proto.Int32(3)},
-			AckTimeout: durationpb.New(time.Minute), MaxRings: proto.Int32(4), Priority: 5,
+			BusinessId: id, Ring: &clockdv1.AlarmSpec_RingAt{RingAt: ringAt},
+			LatestRingAt: timestamppb.New(ringAt.AsTime().Add(time.Hour)),
+			Payload:      &clockdv1.AlarmSpec_Json{Json: `{"n": 1.0}`},
+			Retry:        &clockdv1.RetryPolicy{Initial: durationpb.New(2 * time.Second), Limit: proto.Int32(3)},
+			AckTimeout:   durationpb.New(time.Minute), MaxRings: proto.Int32(4), Priority: 5,
 		}
 		set := must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec}, &clockdv1.SetResponse{})
 		want := &clockdv1.Alarm{
-			Application: "shop", BusinessId: id, State: clockdv1.State_STATE_SCHEDULED, Generation: 1, RingAt: ringAt, LatestRingAt: spec.LatestRingAt,
-			NextTryTime: ringAt, ContentType: "application/json", Payload: &clockdv1.Alarm_Json{Json: `{"n": 1.0}`},
-			Retry:      &clockdv1.RetryPolicy{Initial: durationpb.New(2 * time.Second), Factor: proto.Float64(2), Cap: durationpb.New(30 * time.Second), Limit: proto.Int32(3)},
-			AckTimeout: durationpb.New(time.Minute), MaxRings: 4, Priority: 5, Delivery: clockdv1.Delivery_DELIVERY_AT_LEAST_ONCE,
+			Application: "shop", BusinessId: id, State: clockdv1.State_STATE_SCHEDULED, Generation: 1, RingAt: ringAt,
+			LatestRingAt: spec.LatestRingAt,
+			NextTryTime:  ringAt, ContentType: "application/json", Payload: &clockdv1.Alarm_Json{Json: `{"n": 1.0}`},
+			Retry: &clockdv1.RetryPolicy{Initial: durationpb.New(2 * time.Second), Factor: proto.Float64(2),
+				Cap: durationpb.New(30 * time.Second), Limit: proto.Int32(3)},
+			AckTimeout: durationpb.New(time.Minute), MaxRings: 4, Priority: 5,
+			Delivery:  clockdv1.Delivery_DELIVERY_AT_LEAST_ONCE,
 			CreatedAt: set.Alarm.CreatedAt, UpdatedAt: set.Alarm.UpdatedAt,
 		}
 		if !set.Created || !proto.Equal(set.Alarm, want) || !set.Alarm.CreatedAt.IsValid() {
@@ -59,7 +64,9 @@ func TestSetCancelAndGetShowTheAlarm(t *testing.T) {
 		if !proto.Equal(got.Alarm, want) || len(got.Attempts) != 0 {
 			t.Errorf("get: %v", got)
 		}
-		cancelled := must(t, c, "Cancel", &clockdv1.CancelRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)}, &clockdv1.CancelResponse{})
+		cancelled := must(t, c, "Cancel",
+			&clockdv1.CancelRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)},
+			&clockdv1.CancelResponse{})
 		if cancelled.Alarm.State != clockdv1.State_STATE_CANCELLED || cancelled.Alarm.FinishedAt == nil {
 			t.Errorf("cancel: %v", cancelled)
 		}
@@ -74,11 +81,14 @@ func TestPayloadsAreKeptInTheirForm(t *testing.T) {
 			"text/plain; charset=utf-8": {Payload: &clockdv1.AlarmSpec_Text{Text: "Größe\n"}},
 			"application/octet-stream":  {Payload: &clockdv1.AlarmSpec_Binary{Binary: []byte{0, 255, 1}}},
 			"application/json":          {Payload: &clockdv1.AlarmSpec_Json{Json: " null"}},
-			"image/png":                 {Payload: &clockdv1.AlarmSpec_Binary{Binary: []byte{137}}, ContentType: "image/png"},
+			"image/png": {Payload: &clockdv1.AlarmSpec_Binary{Binary: []byte{137}},
+				ContentType: "image/png"},
 		} {
 			spec.BusinessId, spec.Ring = id+want, &clockdv1.AlarmSpec_Delay{Delay: durationpb.New(time.Hour)}
-			a := must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec}, &clockdv1.SetResponse{}).Alarm
-			if a.ContentType != want || a.GetText() != spec.GetText() || string(a.GetBinary()) != string(spec.GetBinary()) || a.GetJson() != spec.GetJson() {
+			a := must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec},
+				&clockdv1.SetResponse{}).Alarm
+			if a.ContentType != want || a.GetText() != spec.GetText() ||
+				string(a.GetBinary()) != string(spec.GetBinary()) || a.GetJson() != spec.GetJson() {
 				t.Errorf("%s: %v", want, a)
 			}
 		}
@@ -102,7 +112,8 @@ func TestFaultsOfSetsAreRefusedWithTheirField(t *testing.T) {
 			{"out_of_range", "delay", func(a *clockdv1.AlarmSpec) {
 				a.Ring = &clockdv1.AlarmSpec_Delay{Delay: durationpb.New(-time.Nanosecond)}
 			}},
-			{"out_of_range", "latest_ring_at", func(a *clockdv1.AlarmSpec) { a.LatestRingAt = timestamppb.New(time.UnixMilli(-1)) }},
+			{"out_of_range", "latest_ring_at",
+				func(a *clockdv1.AlarmSpec) { a.LatestRingAt = timestamppb.New(time.UnixMilli(-1)) }},
 			{"invalid_value", "json", func(a *clockdv1.AlarmSpec) { a.Payload = &clockdv1.AlarmSpec_Json{Json: "{"} }},
 			{"out_of_range", "payload", func(a *clockdv1.AlarmSpec) {
 				a.Payload = &clockdv1.AlarmSpec_Json{Json: strings.Repeat("[", 501) + strings.Repeat("]", 501)}
@@ -116,19 +127,26 @@ func TestFaultsOfSetsAreRefusedWithTheirField(t *testing.T) {
 				a.If, a.Generation = clockdv1.Condition_CONDITION_ABSENT, proto.Int64(1)
 			}},
 			{"out_of_range", "generation", func(a *clockdv1.AlarmSpec) { a.Generation = proto.Int64(-1) }},
-			{"out_of_range", "retry.cap", func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Initial: durationpb.New(time.Hour)} }},
-			{"out_of_range", "retry.initial", func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Initial: durationpb.New(0)} }},
-			{"out_of_range", "retry.factor", func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Factor: proto.Float64(0)} }},
-			{"out_of_range", "retry.limit", func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Limit: proto.Int32(-1)} }},
-			{"out_of_range", "ack_timeout", func(a *clockdv1.AlarmSpec) { a.AckTimeout = durationpb.New(time.Millisecond) }},
+			{"out_of_range", "retry.cap",
+				func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Initial: durationpb.New(time.Hour)} }},
+			{"out_of_range", "retry.initial",
+				func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Initial: durationpb.New(0)} }},
+			{"out_of_range", "retry.factor",
+				func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Factor: proto.Float64(0)} }},
+			{"out_of_range", "retry.limit",
+				func(a *clockdv1.AlarmSpec) { a.Retry = &clockdv1.RetryPolicy{Limit: proto.Int32(-1)} }},
+			{"out_of_range", "ack_timeout",
+				func(a *clockdv1.AlarmSpec) { a.AckTimeout = durationpb.New(time.Millisecond) }},
 			{"out_of_range", "max_rings", func(a *clockdv1.AlarmSpec) { a.MaxRings = proto.Int32(0) }},
 			{"out_of_range", "priority", func(a *clockdv1.AlarmSpec) { a.Priority = 10 }},
 			{"invalid_value", "delivery", func(a *clockdv1.AlarmSpec) { a.Delivery = 3 }},
 		} {
 			spec := alarm(id, time.Hour)
 			fault.change(spec)
-			f := c.call(t.Context(), "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec}, &clockdv1.SetResponse{})
-			if f == nil || f.code != codes.InvalidArgument || f.problem.GetCode() != fault.code || f.problem.GetField() != fault.field {
+			f := c.call(t.Context(), "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec},
+				&clockdv1.SetResponse{})
+			if f == nil || f.code != codes.InvalidArgument || f.problem.GetCode() != fault.code ||
+				f.problem.GetField() != fault.field {
 				t.Errorf("%v: %v, want %s %s", spec, f, fault.code, fault.field)
 			}
 		}
@@ -155,8 +173,10 @@ func TestConditionsRefuseWithTheAlarm(t *testing.T) {
 		} {
 			conditional := alarm(id, time.Minute)
 			change(conditional)
-			f := c.call(t.Context(), "Set", &clockdv1.SetRequest{Application: "shop", Alarm: conditional}, &clockdv1.SetResponse{})
-			if f == nil || f.code != codes.Aborted || f.problem.GetCode() != "condition_failed" || f.problem.GetAlarm().GetBusinessId() != id || f.problem.Alarm.Payload != nil {
+			f := c.call(t.Context(), "Set", &clockdv1.SetRequest{Application: "shop", Alarm: conditional},
+				&clockdv1.SetResponse{})
+			if f == nil || f.code != codes.Aborted || f.problem.GetCode() != "condition_failed" ||
+				f.problem.GetAlarm().GetBusinessId() != id || f.problem.Alarm.Payload != nil {
 				t.Errorf("%v: %v", conditional, f)
 			}
 		}
@@ -165,7 +185,9 @@ func TestConditionsRefuseWithTheAlarm(t *testing.T) {
 		if a := must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: earlier}, &clockdv1.SetResponse{}); a.Alarm.Generation != 2 || a.Created {
 			t.Errorf("earlier: %v", a)
 		}
-		f := c.call(t.Context(), "Cancel", &clockdv1.CancelRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)}, &clockdv1.CancelResponse{})
+		f := c.call(t.Context(), "Cancel",
+			&clockdv1.CancelRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)},
+			&clockdv1.CancelResponse{})
 		if f == nil || f.code != codes.Aborted {
 			t.Errorf("cancel: %v", f)
 		}
@@ -175,8 +197,10 @@ func TestConditionsRefuseWithTheAlarm(t *testing.T) {
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	status, _, body := s.do(t.Context(), procedure("Get"), "application/json", `{"application":"shop","business_id":"a","colour":1}`)
-	if f := connectFailure(t, body); status != http.StatusBadRequest || f.code != codes.InvalidArgument || !strings.Contains(f.text, "colour") {
+	status, _, body := s.do(t.Context(), procedure("Get"), "application/json",
+		`{"application":"shop","business_id":"a","colour":1}`)
+	if f := connectFailure(t, body); status != http.StatusBadRequest || f.code != codes.InvalidArgument ||
+		!strings.Contains(f.text, "colour") {
 		t.Errorf("JSON: %d %v", status, f)
 	}
 	newer, err := proto.Marshal(&clockdv1.SetRequest{Application: "shop", Alarm: alarm("a", time.Hour)})

@@ -48,7 +48,8 @@ func readTimes(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 		}
 	}
 	if spec.TimeZone != "" && set.Local == nil {
-		return clock.Invalid(clock.CodeAmbiguous, "time_zone", "time_zone is for local_ring_at; the time zone of a rule is repeat.time_zone")
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone",
+			"time_zone is for local_ring_at; the time zone of a rule is repeat.time_zone")
 	}
 	return readInstant(spec.LatestRingAt, "latest_ring_at", &set.LatestRingAt)
 }
@@ -59,7 +60,8 @@ func readPayload(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 	case *clockdv1.AlarmSpec_Json:
 		set.PayloadKind, set.Payload = clock.JSON, []byte(payload.Json)
 		if !json.Valid(set.Payload) {
-			return clock.Invalid(clock.CodeInvalidValue, "json", "json must be the text of one JSON value; send other text as text")
+			return clock.Invalid(clock.CodeInvalidValue, "json",
+				"json must be the text of one JSON value; send other text as text")
 		}
 	case *clockdv1.AlarmSpec_Text:
 		set.PayloadKind, set.Payload = clock.Text, []byte(payload.Text)
@@ -125,7 +127,8 @@ func readRetry(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 	}
 	if given.Limit != nil {
 		if *given.Limit < 0 { // the domain's number for no limit is negative
-			return clock.Invalid(clock.CodeOutOfRange, "retry.limit", "retry.limit must not be negative; leave it out for no limit")
+			return clock.Invalid(clock.CodeOutOfRange, "retry.limit",
+				"retry.limit must not be negative; leave it out for no limit")
 		}
 		set.Retry.Limit = int(*given.Limit)
 	}
@@ -159,7 +162,8 @@ func readOptions(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 			return nil
 		}
 	}
-	return clock.Invalid(clock.CodeInvalidValue, "delivery", fmt.Sprintf("delivery has the unknown value %d", spec.Delivery))
+	return clock.Invalid(clock.CodeInvalidValue, "delivery",
+		fmt.Sprintf("delivery has the unknown value %d", spec.Delivery))
 }
 
 // readInstant writes a time to into. It leaves into unchanged if the time is not given.

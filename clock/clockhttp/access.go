@@ -41,7 +41,8 @@ func (openAccess) Keep(ctx context.Context, _ *access.Caller) (context.Context, 
 
 // forwardedHeaders are the headers that proxies add, beside those that begin with forwardedPrefix.
 var forwardedHeaders = []string{
-	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Envoy-External-Address", "X-Original-Host", "True-Client-Ip",
+	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Envoy-External-Address",
+	"X-Original-Host", "True-Client-Ip",
 	"Cf-Connecting-Ip", "Cdn-Loop", "Fastly-Client-Ip", "Tailscale-User-Login",
 }
 
@@ -73,7 +74,8 @@ func callerOf(r *http.Request) *access.Caller {
 func (s *Server) authorize(r *route, c echo.Context) (release func(), err error) {
 	release, request := func() {}, c.Request()
 	caller, err := s.access.Caller(access.Request{
-		Authorization: request.Header["Authorization"], Forwarded: forwarded(request.Header), Address: remoteAddress(request),
+		Authorization: request.Header["Authorization"], Forwarded: forwarded(request.Header),
+		Address: remoteAddress(request),
 	})
 	if err != nil {
 		return release, err

@@ -76,18 +76,24 @@ func (s *scattered) Caller(r access.Request) (*access.Caller, error) {
 // need "".
 var routeNeeds = map[string]string{
 	"setAlarm": "write", "cancelAlarm": "write", "batchAlarms": "write",
-	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "listEvents": "read", "getSettings": "read", "listSettings": "read",
-	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read", "startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read", "openapi30": "read",
-	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate", "kickAlarms": "operate", "discardAlarms": "operate",
-	"streamRings": "take", "reserveRings": "take", "ackRing": "take", "releaseRing": "take", "buryRing": "take", "touchRing": "take",
-	"listActs": "admin",
-	"healthz":  "", "readyz": "", "metrics": "",
+	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "listEvents": "read", "getSettings": "read",
+	"listSettings":     "read",
+	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read",
+	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read",
+	"openapi30": "read",
+	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate",
+	"kickAlarms": "operate", "discardAlarms": "operate",
+	"streamRings": "take", "reserveRings": "take", "ackRing": "take", "releaseRing": "take", "buryRing": "take",
+	"touchRing": "take",
+	"listActs":  "admin",
+	"healthz":   "", "readyz": "", "metrics": "",
 }
 
 // allowedRoles holds the roles that allow each need.
 var allowedRoles = map[string][]string{
 	"": {"none", "reader", "application", "operator", "admin"}, "read": {"reader", "application", "operator", "admin"},
-	"admin": {"admin"}, "write": {"application", "operator", "admin"}, "take": {"application", "admin"}, "operate": {"operator", "admin"},
+	"admin": {"admin"}, "write": {"application", "operator", "admin"}, "take": {"application", "admin"},
+	"operate": {"operator", "admin"},
 }
 
 // TestEveryRouteNeedsItsRoleAndApplication calls every route with every role, for an application that the token covers
@@ -115,7 +121,8 @@ func TestEveryRouteNeedsItsRoleAndApplication(t *testing.T) {
 		}
 		for role, header := range headers {
 			for application, covered := range map[string]bool{"shop": true, "eu-1": true, "bank": false, "sho": false, "sh%6Fp": true} {
-				path := strings.NewReplacer("{application}", application, "{business_id}", "1", "{message_id}", "1.1.1").Replace(r.pattern())
+				path := strings.NewReplacer("{application}", application, "{business_id}", "1", "{message_id}",
+					"1.1.1").Replace(r.pattern())
 				method, path, _ := strings.Cut(path, " ")
 				allowed := slices.Contains(allowedRoles[need], role)
 				within := covered || need == "" || !strings.Contains(r.path, ":application")
@@ -195,7 +202,8 @@ func TestListsShowCoveredApplicationsAlone(t *testing.T) {
 		t.Errorf("nodes: %s, %s", one, both)
 	}
 	one, both := text("/v1/stats", shop), text("/v1/stats", all)
-	if strings.Contains(one, "bank") || !strings.Contains(one, `"sets":[3]`) || !strings.Contains(both, "bank") || !strings.Contains(both, `"sets":[10]`) {
+	if strings.Contains(one, "bank") || !strings.Contains(one, `"sets":[3]`) || !strings.Contains(both, "bank") ||
+		!strings.Contains(both, `"sets":[10]`) {
 		t.Errorf("stats: %s\n%s", one, both)
 	}
 	h.expect(403, clock.CodeForbidden, "GET", "/v1/stats?application=bank", "", shop)
@@ -227,7 +235,8 @@ type endingAccess struct {
 
 func (e *endingAccess) Check(c *access.Caller) error {
 	if e.checks.Add(-1) < 0 {
-		return &clock.Error{Kind: clock.ErrUnauthenticated, Code: clock.CodeUnauthenticated, Detail: "the token is revoked"}
+		return &clock.Error{Kind: clock.ErrUnauthenticated, Code: clock.CodeUnauthenticated,
+			Detail: "the token is revoked"}
 	}
 	return e.Watch.Check(c)
 }
@@ -241,7 +250,8 @@ func TestLinesAfterARevocationAreRefused(t *testing.T) {
 	h := start(t, func(su *setup) { su.deps.Access = ending })
 	lines := `{"business_id":"1","delay":"1h"}` + "\n" + `{"business_id":"2","delay":"1h"}` + "\n"
 	got := string(h.expect(200, "", "POST", alarms, lines, writer, "Content-Type: application/x-ndjson").body)
-	if !strings.Contains(got, `"line":1,"business_id":"1","status":201`) || !strings.Contains(got, `"line":2,"business_id":"2","status":401,"code":"unauthenticated"`) {
+	if !strings.Contains(got, `"line":1,"business_id":"1","status":201`) ||
+		!strings.Contains(got, `"line":2,"business_id":"2","status":401,"code":"unauthenticated"`) {
 		t.Errorf("%s", got)
 	}
 	if _, err := h.store.Get(t.Context(), clock.Key{Application: "shop", BusinessID: "2"}); !errors.Is(err, clock.ErrNotFound) {

@@ -25,9 +25,12 @@ func TestAlarmIsSetChangedReadAndCancelledOverHTTP(t *testing.T) {
 	r := h.expect(201, "", "PUT", path, body, "traceparent: "+trace)
 	for field, want := range map[string]any{
 		"application": "shop", "business_id": "4711", "state": "scheduled", "generation": json.Number("1"),
-		"ring_at": "2040-01-31T17:30:00.000Z", "latest_ring_at": "2100-01-01T00:00:00.000Z", "next_try_time": "2040-01-31T17:30:00.000Z",
-		"content_type": "application/json", "retry.initial": "2s", "retry.cap": "1m30s", "retry.limit": json.Number("3"),
-		"ack_timeout": "1m", "max_rings": json.Number("4"), "priority": json.Number("9"), "traceparent": trace, "rung_at": nil,
+		"ring_at": "2040-01-31T17:30:00.000Z", "latest_ring_at": "2100-01-01T00:00:00.000Z",
+		"next_try_time": "2040-01-31T17:30:00.000Z",
+		"content_type":  "application/json", "retry.initial": "2s", "retry.cap": "1m30s",
+		"retry.limit": json.Number("3"),
+		"ack_timeout": "1m", "max_rings": json.Number("4"), "priority": json.Number("9"), "traceparent": trace,
+		"rung_at": nil,
 	} {
 		if got := r.field(field); got != want {
 			t.Errorf("%s: %v, want %v", field, got, want)
@@ -37,7 +40,8 @@ func TestAlarmIsSetChangedReadAndCancelledOverHTTP(t *testing.T) {
 	if r := h.expect(200, "", "PUT", path, strings.Replace(body, `9}`, `8}`, 1)); r.header.Get("ETag") != `"2"` {
 		t.Errorf("ETag after a change: %q", r.header.Get("ETag"))
 	}
-	if r := h.expect(200, "", "GET", path, ""); r.field("generation") != json.Number("2") || r.header.Get("ETag") != `"2"` {
+	if r := h.expect(200, "", "GET", path, ""); r.field("generation") != json.Number("2") ||
+		r.header.Get("ETag") != `"2"` {
 		t.Errorf("get: %s", r.body)
 	}
 	h.expect(200, "", "DELETE", path, "")
@@ -92,8 +96,10 @@ func TestGetShowsAttempts(t *testing.T) {
 
 // awkwardIDs are business ids that break routers, decoders, logs and collations.
 var awkwardIDs = []string{
-	"a/b", "/", "//", "a//b", "/a", "a/", "a/../b", "../a", "...", "a%2Fb", "a%252Fb", "%", "%25", "%zz", "a+b", "a b", "a  b", "a&b=c", "a?b", "a#b",
-	"ä", "Ä", "a\u0308", "日本語", "😀", "e\u0301/é", "a;b", "a:b", "a,b", `a"b`, `a\b`, "a'b", "<a>", "{id}", "*", ":id", "~", "@", "$1", "a=b", "NULL", "0", "-1", "cancel",
+	"a/b", "/", "//", "a//b", "/a", "a/", "a/../b", "../a", "...", "a%2Fb", "a%252Fb", "%", "%25", "%zz", "a+b", "a b",
+	"a  b", "a&b=c", "a?b", "a#b",
+	"ä", "Ä", "a\u0308", "日本語", "😀", "e\u0301/é", "a;b", "a:b", "a,b", `a"b`, `a\b`, "a'b", "<a>", "{id}", "*", ":id",
+	"~", "@", "$1", "a=b", "NULL", "0", "-1", "cancel",
 	"alarms", "alarms/", "\u200b", "x\u202ey", "\ufeffx", "\ufffd", strings.Repeat("é", 64), strings.Repeat("%", 128),
 }
 
@@ -180,14 +186,16 @@ func FuzzPath(f *testing.F) {
 		f.Add(id, "/v1/applications/shop/alarms/"+url.PathEscape(id))
 	}
 	for _, path := range []string{
-		"/v1/applications", "/v1/applications/shop/settings", "/v1/applications/shop/settings/history", "/v1/search?q=a", "/v1/bulk", "/v1/bulk/J1",
+		"/v1/applications", "/v1/applications/shop/settings", "/v1/applications/shop/settings/history",
+		"/v1/search?q=a", "/v1/bulk", "/v1/bulk/J1",
 		"/v1/stats", "/v1/forecast", "/v1/nodes", "/v1/audit",
 	} {
 		f.Add("", path)
 	}
 	taker := &keyRecorder{}
 	s := newServer(f, Deps{
-		Alarms: taker, Settings: &fakeSettings{}, Search: &fixedSearch{store: newMemoryStore()}, Bulk: &fixedBulk{}, Stats: fixedStats{},
+		Alarms: taker, Settings: &fakeSettings{}, Search: &fixedSearch{store: newMemoryStore()}, Bulk: &fixedBulk{},
+		Stats: fixedStats{},
 		Known: func(context.Context, ApplicationsQuery) (ApplicationsView, error) { return ApplicationsView{}, nil },
 		Forecast: func(context.Context, clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {
 			return clock.Forecast{}, 1_800_000_000_000, nil
@@ -220,7 +228,8 @@ func serve(s *Server, path string) *httptest.ResponseRecorder {
 		panic(err)
 	}
 	response := httptest.NewRecorder()
-	s.ServeHTTP(response, &http.Request{Method: "GET", URL: u, Header: http.Header{}, Host: "localhost", Body: http.NoBody})
+	s.ServeHTTP(response,
+		&http.Request{Method: "GET", URL: u, Header: http.Header{}, Host: "localhost", Body: http.NoBody})
 	return response
 }
 
@@ -235,8 +244,9 @@ func escapeAll(s string) string {
 func TestDurationsAreWrittenAsTheyAreRead(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: `"0s"`, time.Millisecond: `"1ms"`, 1500 * time.Millisecond: `"1s500ms"`, 30 * time.Minute: `"30m"`, 90 * time.Minute: `"1h30m"`,
-		24 * time.Hour: `"24h"`, 25*time.Hour + time.Minute + time.Second + time.Millisecond: `"25h1m1s1ms"`,
+		0: `"0s"`, time.Millisecond: `"1ms"`, 1500 * time.Millisecond: `"1s500ms"`, 30 * time.Minute: `"30m"`,
+		90 * time.Minute: `"1h30m"`,
+		24 * time.Hour:   `"24h"`, 25*time.Hour + time.Minute + time.Second + time.Millisecond: `"25h1m1s1ms"`,
 	} {
 		got := string(appendDuration(nil, d))
 		back, err := clock.ParseDuration(strings.Trim(got, `"`))

@@ -37,9 +37,11 @@ func TestAnswersChangeTheAlarm(t *testing.T) {
 		{"ack", `{"by":"worker-7"}`, map[string]any{"state": "rung", "answered_by": "worker-7"}},
 		{"ack", `{"by":"` + strings.Repeat("é", 100) + `"}`, map[string]any{"answered_by": strings.Repeat("é", 64)}},
 		{"release", ` {} `, map[string]any{"state": "scheduled", "answer": "release", "last_error": nil}},
-		{"release", `{"delay":"10m","reason":"no stock","by":"w"}`, map[string]any{"state": "scheduled", "last_error": "released: no stock", "answered_by": "w"}},
+		{"release", `{"delay":"10m","reason":"no stock","by":"w"}`,
+			map[string]any{"state": "scheduled", "last_error": "released: no stock", "answered_by": "w"}},
 		{"bury", "\n", map[string]any{"state": "dead", "answer": "bury", "last_error": "buried"}},
-		{"bury", `{"reason":"` + strings.Repeat("x", 500) + `"}`, map[string]any{"state": "dead", "last_error": "buried: " + strings.Repeat("x", 492)}},
+		{"bury", `{"reason":"` + strings.Repeat("x", 500) + `"}`,
+			map[string]any{"state": "dead", "last_error": "buried: " + strings.Repeat("x", 492)}},
 		{"touch", `{"delay":null}`, map[string]any{"state": "ringing", "answer": "touch", "ring_no": json.Number("1")}},
 		{"touch", `{"delay":86400000}`, map[string]any{"state": "ringing", "finished_at": nil}},
 	} {
@@ -80,7 +82,8 @@ func TestStaleAndUnknownRingsTakeNoAnswer(t *testing.T) {
 	ring := h.setRinging("a")
 	id := strings.TrimSuffix(strings.TrimPrefix(ring, ringsURL+"/"), ".1.1/")
 	for path, code := range map[string]string{
-		ringsURL + "/99.1.1/ack": "unknown_ring", ringsURL + "/" + id + ".1.2/ack": "unknown_ring", ringsURL + "/" + id + ".2.1/touch": "unknown_ring",
+		ringsURL + "/99.1.1/ack": "unknown_ring", ringsURL + "/" + id + ".1.2/ack": "unknown_ring",
+		ringsURL + "/" + id + ".2.1/touch":                "unknown_ring",
 		"/v1/applications/other/rings/" + id + ".1.1/ack": "unknown_ring",
 	} {
 		if r := h.expect(404, code, "POST", path, ""); r.field("alarm") != nil {
@@ -90,7 +93,8 @@ func TestStaleAndUnknownRingsTakeNoAnswer(t *testing.T) {
 	h.expect(200, "", "POST", ring+"ack", `{"by":"first"}`)
 	for _, answer := range []string{"ack", "release", "bury", "touch"} {
 		r := h.expect(409, "stale_ring", "POST", ring+answer, `{"by":"second"}`)
-		if r.field("alarm.answer") != "ack" || r.field("alarm.answered_by") != "first" || r.header.Get("ETag") != `"1"` {
+		if r.field("alarm.answer") != "ack" || r.field("alarm.answered_by") != "first" ||
+			r.header.Get("ETag") != `"1"` {
 			t.Errorf("%s: %s", answer, r.body)
 		}
 	}
@@ -160,7 +164,8 @@ func TestAttemptsNameTheAnsweringProgram(t *testing.T) {
 	h.setRinging("a")
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "a"}, func(a *clock.Alarm) {
 		a.Attempts = []clock.Attempt{
-			{Generation: 1, RingNo: 1, ClaimID: "c1", Time: 1000, Outcome: clock.Released, Error: "no stock", By: "worker-7"},
+			{Generation: 1, RingNo: 1, ClaimID: "c1", Time: 1000, Outcome: clock.Released, Error: "no stock",
+				By: "worker-7"},
 			{Generation: 1, RingNo: 1, ClaimID: "c1", Time: 900, Outcome: clock.Unacknowledged},
 		}
 	})
@@ -185,7 +190,8 @@ func TestDeliveryModeIsTakenAndChecked(t *testing.T) {
 		t.Errorf("another delivery is another content: %s", r.body)
 	}
 	for body, code := range map[string]string{
-		`{"delay":1,"delivery":"once"}`: "invalid_value", `{"delay":1,"delivery":1}`: "invalid_value", `{"delay":1,"delivery":""}`: "invalid_value",
+		`{"delay":1,"delivery":"once"}`: "invalid_value", `{"delay":1,"delivery":1}`: "invalid_value",
+		`{"delay":1,"delivery":""}`:                                  "invalid_value",
 		`{"delay":1,"delivery":"` + strings.Repeat("x", 1000) + `"}`: "invalid_value",
 		`{"delay":1,"delivery":"at_most_once","ack_timeout":"1m"}`:   "ambiguous",
 		`{"delay":1,"ack_timeout":60000,"delivery":"at_most_once"}`:  "ambiguous",
@@ -220,7 +226,8 @@ func FuzzAnswerBody(f *testing.F) {
 					t.Fatalf("%s %q: %s was ignored", kind, body, name)
 				}
 			}
-			if len(a.Reason) > clock.MaxReason || !utf8.ValidString(a.Reason) || !utf8.ValidString(a.By) || a.Delay.Given && kind != clock.Release && kind != clock.Touch {
+			if len(a.Reason) > clock.MaxReason || !utf8.ValidString(a.Reason) || !utf8.ValidString(a.By) ||
+				a.Delay.Given && kind != clock.Release && kind != clock.Touch {
 				t.Fatalf("%s %q is read as %+v", kind, body, a)
 			}
 		}

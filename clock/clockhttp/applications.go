@@ -79,7 +79,8 @@ func applicationsQuery(c echo.Context) (q ApplicationsQuery, err error) {
 		return q, err
 	}
 	if q.After = values.Get("cursor"); q.After != "" && clock.ValidateApplication(q.After) != nil {
-		return q, clock.Invalid(clock.CodeInvalidCursor, "cursor", "the cursor is not from a list of applications; begin again without a cursor")
+		return q, clock.Invalid(clock.CodeInvalidCursor, "cursor",
+			"the cursor is not from a list of applications; begin again without a cursor")
 	}
 	if q.Counts, err = flagParam(values, "counts"); err != nil {
 		return q, err

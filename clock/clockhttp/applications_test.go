@@ -16,8 +16,10 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 		su.deps.Known = func(_ context.Context, q ApplicationsQuery) (ApplicationsView, error) {
 			asked = q
 			v := ApplicationsView{DatabaseTime: now, OverdueUntil: now - 1000, More: q.After == "", Applications: []ApplicationView{
-				{Name: "bank", OldestOverdue: now - 5000, Paused: true, Version: 3, Blockers: []clock.Blocker{{Code: clock.BlockedByPause, Detail: `a "person"`}}},
-				{Name: "shop", OldestOverdue: clock.NoInstant, Target: clock.TargetStream, Counts: clock.StateCounts{clock.Rung: 7}, Counted: q.Counts},
+				{Name: "bank", OldestOverdue: now - 5000, Paused: true, Version: 3,
+					Blockers: []clock.Blocker{{Code: clock.BlockedByPause, Detail: `a "person"`}}},
+				{Name: "shop", OldestOverdue: clock.NoInstant, Target: clock.TargetStream,
+					Counts: clock.StateCounts{clock.Rung: 7}, Counted: q.Counts},
 			}}
 			return v, nil
 		}
@@ -42,7 +44,8 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 		t.Errorf("asked for %+v", asked)
 	}
 	for query, code := range map[string]string{
-		"counts=1": clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange, "prefix=a": codeUnknownParameter,
+		"counts=1": clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange,
+		"prefix=a": codeUnknownParameter,
 	} {
 		h.expect(422, code, "GET", "/v1/applications?"+query, "")
 	}

@@ -66,7 +66,8 @@ func actsQuery(c echo.Context) (q clock.ActsQuery, err error) {
 	}
 	if cursor := values.Get("cursor"); cursor != "" {
 		if q.BeforeID, err = strconv.ParseInt(cursor, 10, 64); err != nil || q.BeforeID < 1 {
-			return q, clock.Invalid(clock.CodeInvalidCursor, "cursor", "the cursor is not from a page of the audit; begin again without a cursor")
+			return q, clock.Invalid(clock.CodeInvalidCursor, "cursor",
+				"the cursor is not from a page of the audit; begin again without a cursor")
 		}
 	}
 	q.Limit, err = numberParam(values, "limit", clock.DefaultActsLimit, clock.MaxActsLimit)

@@ -20,7 +20,9 @@ func TestAuditShowsActs(t *testing.T) {
 		su.deps.Audit = func(_ context.Context, q clock.ActsQuery) ([]clock.Act, error) {
 			asked = append(asked, q)
 			acts := []clock.Act{
-				{ID: 9, At: 1_700_000_000_000, Actor: clock.Actor{Name: "ci", Token: "t1", From: "192.0.2.1"}, Action: "kick", Application: "shop", Subject: "a", Before: `{"state":"dead"}`, After: `{"state":"scheduled"}`},
+				{ID: 9, At: 1_700_000_000_000, Actor: clock.Actor{Name: "ci", Token: "t1", From: "192.0.2.1"},
+					Action: "kick", Application: "shop", Subject: "a", Before: `{"state":"dead"}`,
+					After: `{"state":"scheduled"}`},
 				{ID: 8, Action: "pause", Application: "bank", Subject: "b", Before: "{}", After: "{}"},
 				{ID: 7, Action: "token_create", Subject: "t2", After: "{}"},
 			}
@@ -37,7 +39,8 @@ func TestAuditShowsActs(t *testing.T) {
 		}
 	}
 	own := string(h.expect(200, "", "GET", "/v1/audit?limit=3", "", shop).body)
-	if strings.Contains(own, "bank") || strings.Contains(own, "token_create") || !strings.Contains(own, `"application":"shop"`) || !strings.Contains(own, `"next_cursor":"7"`) {
+	if strings.Contains(own, "bank") || strings.Contains(own, "token_create") ||
+		!strings.Contains(own, `"application":"shop"`) || !strings.Contains(own, `"next_cursor":"7"`) {
 		t.Errorf("the acts for one application: %s", own)
 	}
 	h.expect(200, "", "GET", "/v1/audit?application=shop&cursor=8&limit=2", "", shop)

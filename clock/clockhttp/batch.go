@@ -31,7 +31,8 @@ func (s *Server) batch(c echo.Context) error {
 	}
 	return &problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeUnsupportedMediaType, Field: echo.HeaderContentType,
-		Detail: fmt.Sprintf("a batch is application/json (one document) or application/x-ndjson (a line each), not %q", given),
+		Detail: fmt.Sprintf("a batch is application/json (one document) or application/x-ndjson (a line each), not %q",
+			given),
 	}
 }
 
@@ -176,7 +177,8 @@ func (s *Server) submitCancel(ctx context.Context, raw []byte, app string) item 
 // all later items wait here.
 func (s *Server) submitItem(ctx context.Context, op clock.Op) *clock.Pending {
 	op.Brief = true
-	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) }, clock.CodeKeyOverloaded)
+	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) },
+		clock.CodeKeyOverloaded)
 }
 
 // batchLists holds the items of a batch as the client wrote them.
@@ -189,7 +191,8 @@ func cutBatch(body []byte) (batchLists, error) {
 	var lists batchLists
 	ms, ok := objectMembers(body)
 	if !ok {
-		return lists, clock.Invalid(clock.CodeInvalidValue, "", `a batch must be an object like {"set": [...], "cancel": [...]}, not `+kindOf(body))
+		return lists, clock.Invalid(clock.CodeInvalidValue, "",
+			`a batch must be an object like {"set": [...], "cancel": [...]}, not `+kindOf(body))
 	}
 	_, err := ms.each("", lists.take)
 	return lists, err

@@ -67,10 +67,13 @@ func TestBatchGivesOneResultForEachItem(t *testing.T) {
 		{"business_id":"a","ring_at":2000000000001},{"business_id":"a","ring_at":2000000000001,"if":"absent"},
 		{"business_id":"c","delay":"x"},{"delay":1},{"business_id":" c","delay":1},7,{"business_id":"c","cancel":"x"},{"business_id":"d","delay":1,"delay":1}]}`)
 	want := []string{
-		"a 201 1 scheduled", "b 201 1 scheduled", "a 200 1 scheduled", "a 200 2 scheduled", "a 412 2 scheduled condition_failed",
-		"c 422 0  invalid_value delay", "422 0  required business_id", " c 422 0  invalid_business_id business_id", "422 0  invalid_value",
+		"a 201 1 scheduled", "b 201 1 scheduled", "a 200 1 scheduled", "a 200 2 scheduled",
+		"a 412 2 scheduled condition_failed",
+		"c 422 0  invalid_value delay", "422 0  required business_id", " c 422 0  invalid_business_id business_id",
+		"422 0  invalid_value",
 		"c 422 0  unknown_field cancel", "d 422 0  duplicate_field delay",
-		"b 200 1 cancelled", "zz 404 0  unknown_alarm", "422 0  invalid_value business_id", "422 0  invalid_business_id business_id",
+		"b 200 1 cancelled", "zz 404 0  unknown_alarm", "422 0  invalid_value business_id",
+		"422 0  invalid_business_id business_id",
 		".. 422 0  invalid_business_id business_id",
 	}
 	if len(results) != len(want) {
@@ -125,7 +128,8 @@ func TestLargestBatchIsTaken(t *testing.T) {
 	h := start(t)
 	var items []string
 	for i := range BatchItems {
-		items = append(items, fmt.Sprintf(`{"business_id":"%d","delay":"1h","text":"%s"}`, i, strings.Repeat("x", 7000)))
+		items = append(items,
+			fmt.Sprintf(`{"business_id":"%d","delay":"1h","text":"%s"}`, i, strings.Repeat("x", 7000)))
 	}
 	for i, r := range h.batch(`{"set":[` + strings.Join(items, ",") + `]}`) {
 		if r.Status != 201 || r.ID != fmt.Sprint(i) {
@@ -139,7 +143,8 @@ func TestLargestBatchIsTaken(t *testing.T) {
 func TestBatchWithAServerFailureIs503AsAWhole(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(su *setup) { su.service.Writer.GroupOps, su.service.Writer.Committers = 1, 1 })
-	slow := &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "gone", RetryAfter: 6500 * time.Millisecond}
+	slow := &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, Detail: "gone",
+		RetryAfter: 6500 * time.Millisecond}
 	h.store.failWith(func(op clock.Op) error {
 		switch op.Key().BusinessID {
 		case "b":

@@ -36,7 +36,8 @@ func cancelledRow(op clock.Op) *clock.Alarm {
 			ContentType: "application/json", Retry: clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings,
 		},
 		RingRow: clock.RingRow{
-			State: clock.Scheduled, NextTryTime: 1_900_000_000_000, RungAt: clock.NoInstant, UpdateTime: 1_800_000_000_000, FinishedAt: clock.NoInstant,
+			State: clock.Scheduled, NextTryTime: 1_900_000_000_000, RungAt: clock.NoInstant,
+			UpdateTime: 1_800_000_000_000, FinishedAt: clock.NoInstant,
 		},
 		CreateTime: 1_800_000_000_000,
 	}
@@ -75,7 +76,8 @@ func BenchmarkRequest(b *testing.B) {
 		body                            []byte
 		alarms                          int
 	}{
-		{"set", http.MethodPut, alarms + "/order-4711", "application/json", fmt.Appendf(nil, `{"ring_at":1900000000000,"payload":%s}`, benchPayload), 1},
+		{"set", http.MethodPut, alarms + "/order-4711", "application/json",
+			fmt.Appendf(nil, `{"ring_at":1900000000000,"payload":%s}`, benchPayload), 1},
 		{"cancel", http.MethodDelete, alarms + "/order-4711", "", nil, 1},
 		{"set array", http.MethodPost, alarms, "application/json", fmt.Appendf(nil, `{"set":[%s]}`, &sets), items},
 		{"cancel array", http.MethodPost, alarms, "application/json", fmt.Appendf(nil, `{"cancel":[%s]}`, &ids), items},
@@ -100,14 +102,16 @@ func BenchmarkRequest(b *testing.B) {
 // benchServer returns a server with a real clock.Service on a costlessStore.
 func benchServer(b *testing.B) *Server {
 	b.Helper()
-	tb, err := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Minute, Idle: time.Minute, MaxAge: 3 * time.Hour}, clock.TimebaseDeps{Source: newMemoryStore()})
+	tb, err := clock.NewTimebase(clock.TimebaseConfig{Interval: time.Minute, Idle: time.Minute, MaxAge: 3 * time.Hour},
+		clock.TimebaseDeps{Source: newMemoryStore()})
 	if err != nil {
 		b.Fatal(err)
 	}
 	if err := tb.Sample(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	service, err := clock.NewService(clock.DefaultServiceConfig(), clock.ServiceDeps{Store: costlessStore{}, Time: tb, Listener: newMemoryStore()})
+	service, err := clock.NewService(clock.DefaultServiceConfig(),
+		clock.ServiceDeps{Store: costlessStore{}, Time: tb, Listener: newMemoryStore()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,7 +16,8 @@ func TestReadsShowWhyDueAlarmsWait(t *testing.T) {
 			if a.BusinessID != "waits" {
 				return nil
 			}
-			return []clock.Blocker{{Code: clock.BlockedByHold, Target: clock.TargetAMQP, Detail: "no queue"}, {Code: clock.BlockedByNode, Detail: "d"}}
+			return []clock.Blocker{{Code: clock.BlockedByHold, Target: clock.TargetAMQP, Detail: "no queue"},
+				{Code: clock.BlockedByNode, Detail: "d"}}
 		}
 		su.deps.Search = waitingSearch{su.store}
 	})
@@ -40,7 +41,9 @@ func TestReadsShowWhyDueAlarmsWait(t *testing.T) {
 // waitingSearch finds both alarms of the test.
 type waitingSearch struct{ store *memoryStore }
 
-func (s waitingSearch) Find(ctx context.Context, _ clock.SearchQuery, take func(*clock.Alarm) bool) (more bool, err error) {
+func (s waitingSearch) Find(
+	ctx context.Context, _ clock.SearchQuery, take func(*clock.Alarm) bool,
+) (more bool, err error) {
 	for _, id := range []string{"rings", "waits"} {
 		a, err := s.store.Get(ctx, clock.Key{Application: "shop", BusinessID: id})
 		if err != nil || !take(a) {

@@ -125,12 +125,15 @@ func tooLarge(limit int) error {
 // brokenBody returns the problem of a body that could not be read to its end.
 func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &problem{Status: http.StatusRequestTimeout, Code: codeRequestTimeout, Detail: "the body arrived too slowly; send the request again"}
+		return &problem{Status: http.StatusRequestTimeout, Code: codeRequestTimeout,
+			Detail: "the body arrived too slowly; send the request again"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) {
-		return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody, Detail: "the body ended before its announced length; send the request again"}
+		return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody,
+			Detail: "the body ended before its announced length; send the request again"}
 	}
-	return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody, Detail: "the body cannot be read: " + err.Error()}
+	return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody,
+		Detail: "the body cannot be read: " + err.Error()}
 }
 
 // timedReader puts a deadline on each read of a body.
@@ -161,7 +164,8 @@ func (p *pace) deadline() time.Time {
 
 // streamBody returns a reader for the body of a stream. It has no pace, because a stream may pause between two reads.
 func (s *Server) streamBody(c echo.Context) *timedReader {
-	return &timedReader{body: c.Request().Body, conn: http.NewResponseController(c.Response().Writer), timeout: s.cfg.ReadTimeout}
+	return &timedReader{body: c.Request().Body, conn: http.NewResponseController(c.Response().Writer),
+		timeout: s.cfg.ReadTimeout}
 }
 
 // wholeBody returns a reader for a whole body, which must arrive at a pace.

@@ -38,7 +38,8 @@ func newBudget(cfg Config) *budget {
 	b := &budget{
 		total: cfg.BodyBytes + cfg.ResponseBytes + running,
 		reserved: [classCount]int64{
-			smallBodies: small, largeBodies: rest / 8, batchBodies: rest / 8, streamMemory: rest / 4, responses: cfg.ResponseBytes, requests: running,
+			smallBodies: small, largeBodies: rest / 8, batchBodies: rest / 8, streamMemory: rest / 4,
+			responses: cfg.ResponseBytes, requests: running,
 		},
 	}
 	for _, share := range b.reserved {

@@ -59,7 +59,8 @@ func TestSmallBodiesFindMemoryBesideStalledClients(t *testing.T) {
 		for _, request := range []string{
 			streamHead + "Transfer-Encoding: chunked\r\n\r\n",
 			streamHead + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s", 2*len(half), half),
-			fmt.Sprintf("PUT %s/large HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", alarms, 2*len(half), half),
+			fmt.Sprintf("PUT %s/large HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", alarms, 2*len(half),
+				half),
 			fmt.Sprintf("PUT %s/small HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", alarms),
 		} {
 			if _, err := io.WriteString(h.dial(), request); err != nil {
@@ -68,7 +69,8 @@ func TestSmallBodiesFindMemoryBesideStalledClients(t *testing.T) {
 		}
 	}
 	h.awaitMetric("clockd_http_streams", "batchAlarms", 2*sockets)
-	for begun := time.Now(); h.server.memory.inUse(smallBodies) < sockets*100 || h.server.memory.inUse(largeBodies) < sockets*int64(len(half)); {
+	for begun := time.Now(); h.server.memory.inUse(smallBodies) < sockets*100 ||
+		h.server.memory.inUse(largeBodies) < sockets*int64(len(half)); {
 		if time.Since(begun) > hangLimit {
 			t.Fatal("the server did not begin to read the stalled bodies")
 		}
@@ -173,7 +175,8 @@ func TestUnreadListsKeepWithinTheResponseMemory(t *testing.T) {
 	h.store.mu.Lock()
 	for i := range 1000 { // all alarms share one payload
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprintf("%05d", i)}
-		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: text}, RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
+		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: text},
+			RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
 	}
 	h.store.mu.Unlock()
 	before := heap()
@@ -205,7 +208,9 @@ func TestClientThatDoesNotReadItsListIsCut(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.WriteTimeout = 300 * time.Millisecond })
 	for i := range 200 {
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprintf("%05d", i)}
-		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Text, Payload: []byte(strings.Repeat("x", 64<<10))}, RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
+		h.store.rows[k] = clock.Alarm{Key: k,
+			Content: clock.Content{PayloadKind: clock.Text, Payload: []byte(strings.Repeat("x", 64<<10))},
+			RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
 	}
 	for range 10 {
 		conn := h.dial()
@@ -224,7 +229,9 @@ func TestPageEndsBeforeTheAlarmThatExceedsTheLimit(t *testing.T) {
 	sizes := []int{10, ListBytes - 2000, 3000, ListBytes + 10, 5, ListBytes / 2, ListBytes / 2, 7}
 	for i, size := range sizes {
 		k := clock.Key{Application: "shop", BusinessID: fmt.Sprint(i)}
-		h.store.rows[k] = clock.Alarm{Key: k, Content: clock.Content{PayloadKind: clock.Binary, Payload: make([]byte, size/4*3)}, RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
+		h.store.rows[k] = clock.Alarm{Key: k,
+			Content: clock.Content{PayloadKind: clock.Binary, Payload: make([]byte, size/4*3)},
+			RingRow: clock.RingRow{State: clock.Scheduled}, Generation: 1}
 	}
 	var ids string
 	for cursor := ""; ; {
@@ -266,7 +273,9 @@ func (r *heldReads) Get(ctx context.Context, _ clock.Key) (*clock.Alarm, error) 
 	return nil, r.hold(ctx)
 }
 
-func (r *heldReads) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool) (clock.ListPosition, error) {
+func (r *heldReads) List(
+	ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool,
+) (clock.ListPosition, error) {
 	return clock.ListPosition{}, r.hold(ctx)
 }
 

@@ -151,8 +151,10 @@ func (s *Server) respondJob(ctx context.Context, c echo.Context, status int, job
 
 // decodeBulk reads the body of a request for a job.
 func decodeBulk(body []byte) (*bulkRequest, error) {
-	r := &bulkRequest{filter: bulk.Filter{DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, FrozenAt: clock.NoInstant}}
-	fields := []string{"action", "application", "by", "dry_run", "due_after", "due_before", "frozen_at", "prefix", "shift", "state"}
+	r := &bulkRequest{filter: bulk.Filter{DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
+		FrozenAt: clock.NoInstant}}
+	fields := []string{"action", "application", "by", "dry_run", "due_after", "due_before", "frozen_at", "prefix",
+		"shift", "state"}
 	err := decodeOptional(body, fields, func(name string, raw []byte) error {
 		switch name {
 		case "action":
@@ -178,7 +180,8 @@ func decodeBulk(body []byte) (*bulkRequest, error) {
 		}
 	})
 	if err == nil && len(r.by) > settings.MaxChangedBy {
-		err = clock.Invalid(clock.CodeOutOfRange, "by", fmt.Sprintf("by must have at most %d bytes", settings.MaxChangedBy))
+		err = clock.Invalid(clock.CodeOutOfRange, "by",
+			fmt.Sprintf("by must have at most %d bytes", settings.MaxChangedBy))
 	}
 	return r, err
 }
@@ -202,7 +205,8 @@ func decodeShift(raw []byte, into *int64) error {
 	amount, earlier := strings.CutPrefix(text, "-")
 	d, err := clock.ParseDuration(amount)
 	if err != nil {
-		return clock.Invalid(clock.CodeInvalidValue, "shift", fmt.Sprintf("shift is %.64q; write it like 30m or -2h", text))
+		return clock.Invalid(clock.CodeInvalidValue, "shift",
+			fmt.Sprintf("shift is %.64q; write it like 30m or -2h", text))
 	}
 	if *into = d.Milliseconds(); earlier {
 		*into = -*into
@@ -261,7 +265,8 @@ func appendJob(b []byte, j *bulk.Job) []byte {
 	b = appendString(append(b, `,"status":`...), string(j.Status))
 	b = appendString(append(b, `,"application":`...), j.Application)
 	b = appendString(append(b, `,"action":`...), string(j.Action))
-	b = appendList(append(b, `,"state":`...), j.States, func(state *clock.State, b []byte) []byte { return appendString(b, state.String()) })
+	b = appendList(append(b, `,"state":`...), j.States,
+		func(state *clock.State, b []byte) []byte { return appendString(b, state.String()) })
 	b = appendString(append(b, `,"prefix":`...), j.Prefix)
 	b = appendInstant(append(b, `,"due_after":`...), j.DueAfter)
 	b = appendInstant(append(b, `,"due_before":`...), j.DueBefore)

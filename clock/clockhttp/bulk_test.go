@@ -63,7 +63,9 @@ func TestBulkJobsAreStartedShownAndStopped(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	f := jobs.started[0]
-	if f.Application != "shop" || f.Action != bulk.Shift || len(f.States) != 1 || f.States[0] != clock.Paused || f.Prefix != "a" || f.DueAfter != 100_000_000_005 || f.DueBefore != 1_800_000_000_000 || f.ShiftMillis != -5_400_000 || f.FrozenAt != 100_000_000_007 || jobs.by[0] != "bob" {
+	if f.Application != "shop" || f.Action != bulk.Shift || len(f.States) != 1 || f.States[0] != clock.Paused ||
+		f.Prefix != "a" || f.DueAfter != 100_000_000_005 || f.DueBefore != 1_800_000_000_000 ||
+		f.ShiftMillis != -5_400_000 || f.FrozenAt != 100_000_000_007 || jobs.by[0] != "bob" {
 		t.Errorf("started %+v by %s", f, jobs.by[0])
 	}
 	if got := strings.TrimSpace(string(h.expect(200, "", "POST", "/v1/bulk", `{"application":"shop","action":"cancel","dry_run":true}`).body)); got != `{"frozen_at":"2027-01-15T08:00:00.000Z","count":3,"complete":true,"samples":["a","\"b\""]}` {
@@ -77,12 +79,16 @@ func TestBulkJobsAreStartedShownAndStopped(t *testing.T) {
 	h.expect(404, clock.CodeUnknownJob, "GET", "/v1/bulk/J2", "")
 	h.expect(200, "", "POST", "/v1/bulk/J1/stop", "")
 	h.expect(404, clock.CodeUnknownJob, "POST", "/v1/bulk/J2/stop", "")
-	if list := string(h.expect(200, "", "GET", "/v1/bulk", "").body); jobs.stopped != 1 || !strings.Contains(list, `"status":"failed"`) {
+	if list := string(h.expect(200, "", "GET", "/v1/bulk", "").body); jobs.stopped != 1 ||
+		!strings.Contains(list, `"status":"failed"`) {
 		t.Errorf("stopped %d times; %s", jobs.stopped, list)
 	}
 	for field, body := range map[string]string{
-		"action": `{"application":"shop","action":"delete"}`, "shift": `{"application":"shop","action":"shift","shift":"soon"}`, "state": `{"application":"shop","action":"cancel","state":["dead"]}`,
-		"dry_run": `{"application":"shop","action":"cancel","dry_run":1}`, "application": `{"action":"cancel"}`, "limit": `{"limit":5}`, "by": `{"by":"` + strings.Repeat("x", 129) + `"}`,
+		"action":  `{"application":"shop","action":"delete"}`,
+		"shift":   `{"application":"shop","action":"shift","shift":"soon"}`,
+		"state":   `{"application":"shop","action":"cancel","state":["dead"]}`,
+		"dry_run": `{"application":"shop","action":"cancel","dry_run":1}`, "application": `{"action":"cancel"}`,
+		"limit": `{"limit":5}`, "by": `{"by":"` + strings.Repeat("x", 129) + `"}`,
 	} {
 		if r := h.do("POST", "/v1/bulk", body); r.status != 422 || r.field("field") != field {
 			t.Errorf("%s: %d %s", body, r.status, r.body)
@@ -106,7 +112,8 @@ func TestBulkJobsBelongToTheApplicationsOfTheToken(t *testing.T) {
 	h.expect(200, "", "GET", "/v1/bulk/J1", "", shop)
 	h.expect(404, clock.CodeUnknownJob, "GET", "/v1/bulk/J1", "", bank)
 	h.expect(404, clock.CodeUnknownJob, "POST", "/v1/bulk/J1/stop", "", bank)
-	if list := string(h.expect(200, "", "GET", "/v1/bulk", "", bank).body); jobs.stopped != 0 || strings.TrimSpace(list) != `{"jobs":[]}` {
+	if list := string(h.expect(200, "", "GET", "/v1/bulk", "", bank).body); jobs.stopped != 0 ||
+		strings.TrimSpace(list) != `{"jobs":[]}` {
 		t.Errorf("stopped %d times; %s", jobs.stopped, list)
 	}
 }
@@ -117,7 +124,8 @@ func TestBulkJobOfATokenHasItsName(t *testing.T) {
 	jobs, tokens := &fixedBulk{}, &testTokens{t: t}
 	boss := tokens.add("boss", access.Administrator, "*")
 	h := start(t, func(su *setup) { su.deps.Bulk, su.deps.Access = jobs, tokens.watch() })
-	h.expect(201, "", "POST", "/v1/bulk", `{"application":"shop","action":"cancel","frozen_at":100000000007,"by":"bob"}`, boss)
+	h.expect(201, "", "POST", "/v1/bulk",
+		`{"application":"shop","action":"cancel","frozen_at":100000000007,"by":"bob"}`, boss)
 	if jobs.by[0] != "boss" {
 		t.Errorf("started by %s", jobs.by[0])
 	}

@@ -31,13 +31,15 @@ func setCondition(h http.Header) (clock.Condition, error) {
 	case len(values) == 1 && strings.TrimSpace(values[0]) == "*":
 		return clock.Condition{Kind: clock.Absent}, nil
 	}
-	return match, invalidCondition(ifNoneMatch, "If-None-Match must be *, which means: set only if no alarm has this id")
+	return match, invalidCondition(ifNoneMatch,
+		"If-None-Match must be *, which means: set only if no alarm has this id")
 }
 
 // generationCondition returns the condition in the headers of a cancel, or of an action on one alarm.
 func generationCondition(h http.Header) (clock.Condition, error) {
 	if _, given := h[ifNoneMatch]; given {
-		return clock.Condition{}, invalidCondition(ifNoneMatch, `only a set accepts If-None-Match; this request accepts only If-Match: "<generation>"`)
+		return clock.Condition{}, invalidCondition(ifNoneMatch,
+			`only a set accepts If-None-Match; this request accepts only If-Match: "<generation>"`)
 	}
 	return matchCondition(h)
 }
@@ -63,7 +65,8 @@ func matchCondition(h http.Header) (clock.Condition, error) {
 			return clock.Condition{Kind: clock.AtGeneration, Generation: n}, nil
 		}
 	}
-	return clock.Condition{}, invalidCondition(ifMatch, `If-Match must be one generation in quotes, like If-Match: "3"; * and lists are not supported`)
+	return clock.Condition{}, invalidCondition(ifMatch,
+		`If-Match must be one generation in quotes, like If-Match: "3"; * and lists are not supported`)
 }
 
 // generationOf returns the generation that an entity tag holds; ok is false if it holds none.

@@ -48,11 +48,14 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Exchange: "clock",
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, BodyTimeout: time.Minute, BodyGrace: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 5 * time.Second, DrainBody: time.Second,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, BodyTimeout: time.Minute,
+		BodyGrace:    10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 5 * time.Second,
+		DrainBody: time.Second,
 		Heartbeat: 15 * time.Second, MaxHeaderBytes: 8 << 10,
-		BodyBytes: 128 << 20, BodyRate: 16 << 10, ResponseBytes: 32 << 20, Connections: 4096, ConnectionsPerAddress: 2048,
-		WindowOps: 2048, WindowBytes: 2 << 20,
+		BodyBytes: 128 << 20, BodyRate: 16 << 10, ResponseBytes: 32 << 20, Connections: 4096,
+		ConnectionsPerAddress: 2048,
+		WindowOps:             2048, WindowBytes: 2 << 20,
 	}
 }
 
@@ -74,7 +77,8 @@ func (c Config) Validate() error {
 		{"heartbeat", c.Heartbeat},
 	} {
 		if f.value <= 0 {
-			errs = append(errs, fmt.Errorf("%s must be positive: without it, a client can hold a connection for ever", f.name))
+			errs = append(errs,
+				fmt.Errorf("%s must be positive: without it, a client can hold a connection for ever", f.name))
 		}
 	}
 	return errors.Join(append(errs, c.validateSizes()...)...)
@@ -98,30 +102,38 @@ func checkListen(address string) error {
 func (c Config) validateSizes() (errs []error) {
 	switch err := checkListen(c.Listen); {
 	case c.Listen == "":
-		errs = append(errs, errors.New("listen address must be given (CLOCKD_LISTEN), like 127.0.0.1:8080; in a container 0.0.0.0:8080, published as 127.0.0.1:8080:8080"))
+		errs = append(errs,
+			errors.New("listen address must be given (CLOCKD_LISTEN), like 127.0.0.1:8080; in a container 0.0.0.0:8080, published as 127.0.0.1:8080:8080"))
 	case err != nil:
-		errs = append(errs, fmt.Errorf("listen address %q must be like 127.0.0.1:8080 or :8080 (CLOCKD_LISTEN): %w", c.Listen, err))
+		errs = append(errs,
+			fmt.Errorf("listen address %q must be like 127.0.0.1:8080 or :8080 (CLOCKD_LISTEN): %w", c.Listen, err))
 	}
 	for _, name := range c.Hosts {
 		if name == "" || strings.ContainsAny(name, "/:* \t") {
-			errs = append(errs, fmt.Errorf("host %q is not a host name: write it like clockd.example.com, without scheme, port or wildcard", name))
+			errs = append(errs,
+				fmt.Errorf("host %q is not a host name: write it like clockd.example.com, without scheme, port or wildcard", name))
 		}
 	}
 	if c.MaxHeaderBytes < 4<<10 {
-		errs = append(errs, errors.New("max header bytes must be at least 4 KiB: a business id may take 384 bytes in a path, a cursor 200"))
+		errs = append(errs,
+			errors.New("max header bytes must be at least 4 KiB: a business id may take 384 bytes in a path, a cursor 200"))
 	}
 	if c.Connections < 1 || c.ConnectionsPerAddress < 0 {
-		errs = append(errs, errors.New("connections must be at least 1, and connections per address at least 0 (0: no limit)"))
+		errs = append(errs,
+			errors.New("connections must be at least 1, and connections per address at least 0 (0: no limit)"))
 	}
 	if least := 2*BatchBytes + int64(c.Connections)*firstBuffer; c.BodyBytes < least {
-		errs = append(errs, fmt.Errorf("body bytes are %d and must be at least %d: 4 KiB for each of %d connections (CLOCKD_CONNECTIONS), and 16 MiB for the growing buffer of a batch",
-			c.BodyBytes, least, c.Connections))
+		errs = append(errs,
+			fmt.Errorf("body bytes are %d and must be at least %d: 4 KiB for each of %d connections (CLOCKD_CONNECTIONS), and 16 MiB for the growing buffer of a batch",
+				c.BodyBytes, least, c.Connections))
 	}
 	if c.BodyRate < 1 {
-		errs = append(errs, errors.New("body rate must be at least 1 byte a second: without it, the server waits for stalled bodies"))
+		errs = append(errs,
+			errors.New("body rate must be at least 1 byte a second: without it, the server waits for stalled bodies"))
 	}
 	if c.ResponseBytes < 2*ListBytes {
-		errs = append(errs, errors.New("response bytes must be at least 8 MiB: a growing page of a list holds up to twice its size"))
+		errs = append(errs,
+			errors.New("response bytes must be at least 8 MiB: a growing page of a list holds up to twice its size"))
 	}
 	if c.WindowOps < 1 || c.WindowBytes < LineBytes {
 		errs = append(errs, fmt.Errorf("window must be at least 1 line and %d bytes, the longest line", LineBytes))

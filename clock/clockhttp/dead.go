@@ -14,11 +14,13 @@ import (
 
 // kick and discard change one dead or expired alarm.
 func (s *Server) kick(c echo.Context) error {
-	return s.actOnAlarm(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Kick: &clock.Kick{Key: k, If: i}} })
 }
 
 func (s *Server) discard(c echo.Context) error {
-	return s.actOnAlarm(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
 }
 
 // actOnAlarm serves an action on one alarm: it has no body, and accepts If-Match.
@@ -62,7 +64,9 @@ func (s *Server) discardAll(c echo.Context) error {
 
 // changeDeadByFilter responds with the number of changed alarms, the number of failed alarms, and a cursor for the
 // remaining alarms. If the database fails, the response is 503, and the client may repeat the whole request.
-func (s *Server) changeDeadByFilter(c echo.Context, done string, each func(context.Context, clock.DeadQuery) (clock.DeadResult, error)) error {
+func (s *Server) changeDeadByFilter(
+	c echo.Context, done string, each func(context.Context, clock.DeadQuery) (clock.DeadResult, error),
+) error {
 	q, err := s.readFilter(c)
 	if err != nil {
 		return err
@@ -90,7 +94,8 @@ func partlyDone(err error, done string, n int) error {
 		return err
 	}
 	p := problemOf(err)
-	p.Detail = fmt.Sprintf("%d alarms were %s, then the request failed; repeat it for the other alarms: %s", n, done, p.Detail)
+	p.Detail = fmt.Sprintf("%d alarms were %s, then the request failed; repeat it for the other alarms: %s", n, done,
+		p.Detail)
 	return p
 }
 
@@ -150,7 +155,8 @@ func decodeDeadStates(raw []byte, into *[]clock.State) error {
 }
 
 func invalidDeadState() error {
-	return clock.Invalid(clock.CodeInvalidValue, "state", `state must be ["dead"], ["expired"] or both; leave it out for both`)
+	return clock.Invalid(clock.CodeInvalidValue, "state",
+		`state must be ["dead"], ["expired"] or both; leave it out for both`)
 }
 
 func decodeCursorField(raw []byte, app string, into *string) error {
@@ -160,7 +166,8 @@ func decodeCursorField(raw []byte, app string, into *string) error {
 	}
 	after, err := clock.DecodeCursor(app, cursor)
 	if *into = after.BusinessID; err == nil && *into == "" {
-		return clock.Invalid(clock.CodeInvalidCursor, "cursor", "the cursor is from a list by due time; begin again without a cursor")
+		return clock.Invalid(clock.CodeInvalidCursor, "cursor",
+			"the cursor is from a list by due time; begin again without a cursor")
 	}
 	return err
 }

@@ -29,7 +29,8 @@ func TestKickAndDiscardChangeOneAlarm(t *testing.T) {
 	path := h.setDead("a", clock.Dead)
 	h.expect(412, "condition_failed", "POST", path+"/kick", "", `If-Match: "2"`)
 	r := h.expect(200, "", "POST", path+"/kick", "", `If-Match: "1"`)
-	if r.field("state") != "scheduled" || r.field("retry_times") != json.Number("0") || r.field("last_error") != "no queue" || r.header.Get("ETag") != `"1"` {
+	if r.field("state") != "scheduled" || r.field("retry_times") != json.Number("0") ||
+		r.field("last_error") != "no queue" || r.header.Get("ETag") != `"1"` {
 		t.Errorf("kicked: %s", r.body)
 	}
 	for _, action := range []string{"/kick", "/discard"} {
@@ -44,7 +45,8 @@ func TestKickAndDiscardChangeOneAlarm(t *testing.T) {
 	}
 	path = h.setDead("b", clock.Expired)
 	for range 2 {
-		if r := h.expect(200, "", "POST", path+"/discard", " "); r.field("state") != "cancelled" || r.field("last_error") != "no queue" {
+		if r := h.expect(200, "", "POST", path+"/discard", " "); r.field("state") != "cancelled" ||
+			r.field("last_error") != "no queue" {
 			t.Errorf("discarded: %s", r.body)
 		}
 	}
@@ -91,7 +93,8 @@ func TestKickAndDiscardChangeTheFilteredAlarms(t *testing.T) {
 	if r.field("kicked") != json.Number("5") || r.field("failed") != json.Number("0") || r.field("cursor") == nil {
 		t.Fatalf("%s", r.body)
 	}
-	body, _ := json.Marshal(map[string]any{"prefix": "a", "limit": 5, "state": []string{"expired"}, "cursor": r.field("cursor")})
+	body, _ := json.Marshal(map[string]any{"prefix": "a", "limit": 5, "state": []string{"expired"},
+		"cursor": r.field("cursor")})
 	if r = h.expect(200, "", "POST", app+"/kick", string(body)); string(r.body) != `{"kicked":1,"failed":0,"cursor":null}`+"\n" {
 		t.Errorf("%s", r.body)
 	}
@@ -119,7 +122,8 @@ func TestFilteredRequestMayBeRepeatedAfterADatabaseFailure(t *testing.T) {
 		return nil
 	})
 	r := h.expect(503, "unavailable", "POST", "/v1/applications/shop/discard", "")
-	if detail, _ := r.field("detail").(string); !strings.Contains(detail, "100 alarms were discarded") || r.header.Get("Retry-After") == "" {
+	if detail, _ := r.field("detail").(string); !strings.Contains(detail, "100 alarms were discarded") ||
+		r.header.Get("Retry-After") == "" {
 		t.Errorf("%s", r.body)
 	}
 	h.store.failWith(nil)
@@ -154,7 +158,8 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	h.setDead("a", clock.Dead)
 	for _, path := range []string{"/v1/applications/shop/kick", "/v1/applications/shop/discard"} {
 		for _, c := range append(slices.Clone(badFilters), struct{ body, code, field string }{
-			`{"cursor":"` + clock.EncodeCursor("other", clock.ListPosition{BusinessID: "a"}) + `"}`, "invalid_cursor", "cursor",
+			`{"cursor":"` + clock.EncodeCursor("other", clock.ListPosition{BusinessID: "a"}) + `"}`, "invalid_cursor",
+			"cursor",
 		}) {
 			r := h.expect(422, c.code, "POST", path, c.body)
 			if got, _ := r.field("field").(string); got != c.field {

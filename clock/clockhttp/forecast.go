@@ -40,7 +40,8 @@ func (s *Server) showForecast(c echo.Context) error {
 		return err
 	}
 	if q.Application == "" && !callerOf(c.Request()).CoversAll() {
-		return clock.Invalid(clock.CodeInvalidValue, "application", "the token does not cover all applications: name one")
+		return clock.Invalid(clock.CodeInvalidValue, "application",
+			"the token does not cover all applications: name one")
 	}
 	ctx, cancel := clientContext(c)
 	defer cancel()
@@ -53,7 +54,8 @@ func (s *Server) showForecast(c echo.Context) error {
 	b = appendInstant(append(b, `,"start":`...), from)
 	b = strconv.AppendInt(append(b, `,"step_seconds":`...), int64(q.Step/time.Second), 10)
 	b = strconv.AppendBool(append(b, `,"exact":`...), f.Counted == f.Shards)
-	b = appendList(append(b, `,"due":`...), f.Due, func(n *int64, b []byte) []byte { return strconv.AppendInt(b, *n, 10) })
+	b = appendList(append(b, `,"due":`...), f.Due,
+		func(n *int64, b []byte) []byte { return strconv.AppendInt(b, *n, 10) })
 	return s.respondRead(c, append(b, '}'))
 }
 
@@ -68,7 +70,8 @@ func forecastQuery(c echo.Context) (by string, q clock.ForecastQuery, err error)
 	}
 	step, known := forecastSteps[by]
 	if !known {
-		return by, q, clock.Invalid(clock.CodeInvalidValue, "by", fmt.Sprintf("by is %.64q; it must be second, minute, hour or day", by))
+		return by, q, clock.Invalid(clock.CodeInvalidValue, "by",
+			fmt.Sprintf("by is %.64q; it must be second, minute, hour or day", by))
 	}
 	q.Step = step.length
 	if q.Count, err = numberParam(values, "count", step.count, clock.MaxForecastSteps); err != nil {

@@ -30,7 +30,8 @@ func TestForecastHasANumberForEachStep(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	for query, code := range map[string]string{
-		"by=week": clock.CodeInvalidValue, "count=1001": clock.CodeOutOfRange, "application=a%20b": clock.CodeInvalidApplication, "from=1": codeUnknownParameter,
+		"by=week": clock.CodeInvalidValue, "count=1001": clock.CodeOutOfRange,
+		"application=a%20b": clock.CodeInvalidApplication, "from=1": codeUnknownParameter,
 	} {
 		h.expect(422, code, "GET", "/v1/forecast?"+query, "")
 	}

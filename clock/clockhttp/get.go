@@ -59,7 +59,8 @@ func refuseBody(c echo.Context) error {
 		return nil
 	}
 	closeAfter(c)
-	return &problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody, Detail: "this request must not have a body"}
+	return &problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody,
+		Detail: "this request must not have a body"}
 }
 
 // readFailure is clock.UnavailableIfLate for a read, which also ends when its client leaves.

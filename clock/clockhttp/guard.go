@@ -71,7 +71,8 @@ func (g guard) admit(need access.Need, r *http.Request) error {
 // no Sec-Fetch-Site to a plain-HTTP origin beyond loopback. They send no Origin with the GET of an image, of a frame or
 // of fetch in no-cors mode. Then only a Referer of this server shows that the page is this server's own.
 func fromUnknownPage(r *http.Request) bool {
-	if !strings.HasPrefix(r.UserAgent(), "Mozilla/") || r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" {
+	if !strings.HasPrefix(r.UserAgent(), "Mozilla/") || r.Header.Get("Sec-Fetch-Site") != "" ||
+		r.Header.Get("Origin") != "" {
 		return false
 	}
 	page, err := url.Parse(r.Referer())

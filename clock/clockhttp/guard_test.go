@@ -27,8 +27,10 @@ func (h *harness) send(method, path string, header map[string]string) *httptest.
 // pathOf returns the route's path with values for its parameters.
 func pathOf(r route) string {
 	path := map[string]string{
-		alarmPath: "/v1/applications/shop/alarms/order", alarmsPath: "/v1/applications/shop/alarms", ringsPath: "/v1/applications/shop/rings",
-		applicationPath + "/kick": "/v1/applications/shop/kick", applicationPath + "/discard": "/v1/applications/shop/discard",
+		alarmPath: "/v1/applications/shop/alarms/order", alarmsPath: "/v1/applications/shop/alarms",
+		ringsPath:                    "/v1/applications/shop/rings",
+		applicationPath + "/kick":    "/v1/applications/shop/kick",
+		applicationPath + "/discard": "/v1/applications/shop/discard",
 	}[r.path]
 	switch {
 	case path != "" && r.action != "":
@@ -78,10 +80,12 @@ func TestUnknownHostIsRefused(t *testing.T) {
 	h := start(t, func(su *setup) { su.cfg.Hosts = []string{"clockd", "Clockd.Default.svc"} })
 	for _, r := range h.server.routes(prometheus.NewRegistry()) {
 		for host, known := range map[string]bool{
-			"127.0.0.1:8080": true, "[::1]:8080": true, "10.1.2.3": true, "localhost:8080": true, "LOCALHOST": true, "app.localhost": true, "": true,
+			"127.0.0.1:8080": true, "[::1]:8080": true, "10.1.2.3": true, "localhost:8080": true, "LOCALHOST": true,
+			"app.localhost": true, "": true,
 			"clockd:8080": true, "clockd.default.svc": true, "clockd.default.svc.:80": true,
-			"rebind.example:8080": false, "clockd.default.svc.evil.example": false, "127.0.0.1.evil.example": false, "localhost.evil.example": false,
-			"0x7f.1": false,
+			"rebind.example:8080": false, "clockd.default.svc.evil.example": false, "127.0.0.1.evil.example": false,
+			"localhost.evil.example": false,
+			"0x7f.1":                 false,
 		} {
 			w := h.send(r.method, pathOf(r), map[string]string{"Host": host})
 			exempt := r.name == "healthz" || r.name == "readyz" || r.name == "metrics"

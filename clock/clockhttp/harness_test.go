@@ -53,8 +53,11 @@ func start(t testing.TB, change ...func(*setup)) *harness {
 	su := &setup{cfg: DefaultConfig(), service: clock.DefaultServiceConfig(), store: newMemoryStore()}
 	su.cfg.Listen = "127.0.0.1:0"
 	su.deps = Deps{
-		Readiness: func() Readiness { return Readiness{Ready: true, Checks: []Check{{Name: "database", Status: "ok"}}} },
-		Log:       quiet(), Registerer: reg, Gatherer: reg,
+		Readiness: func() Readiness {
+			return Readiness{Ready: true,
+				Checks: []Check{{Name: "database", Status: "ok"}}}
+		},
+		Log: quiet(), Registerer: reg, Gatherer: reg,
 	}
 	for _, c := range change {
 		c(su)
@@ -209,26 +212,39 @@ var pathTemplates = []struct {
 	re       *regexp.Regexp
 	template string
 }{
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/kick$`), "/v1/applications/{application}/alarms/{business_id}/kick"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/discard$`), "/v1/applications/{application}/alarms/{business_id}/discard"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/pause$`), "/v1/applications/{application}/alarms/{business_id}/pause"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/resume$`), "/v1/applications/{application}/alarms/{business_id}/resume"},
-	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/occurrences$`), "/v1/applications/{application}/alarms/{business_id}/occurrences"},
-	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/events$`), "/v1/applications/{application}/alarms/{business_id}/events"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`), "/v1/applications/{application}/alarms/{business_id}"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/kick$`),
+		"/v1/applications/{application}/alarms/{business_id}/kick"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/discard$`),
+		"/v1/applications/{application}/alarms/{business_id}/discard"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/pause$`),
+		"/v1/applications/{application}/alarms/{business_id}/pause"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/resume$`),
+		"/v1/applications/{application}/alarms/{business_id}/resume"},
+	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/occurrences$`),
+		"/v1/applications/{application}/alarms/{business_id}/occurrences"},
+	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/events$`),
+		"/v1/applications/{application}/alarms/{business_id}/events"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`),
+		"/v1/applications/{application}/alarms/{business_id}"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings$`), "/v1/applications/{application}/settings"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings/history$`), "/v1/applications/{application}/settings/history"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings/history$`),
+		"/v1/applications/{application}/settings/history"},
 	{regexp.MustCompile(`^GET /v1/bulk/[^/]*$`), "/v1/bulk/{job}"},
 	{regexp.MustCompile(`^POST /v1/bulk/[^/]*/stop$`), "/v1/bulk/{job}/stop"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/kick$`), "/v1/applications/{application}/kick"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/discard$`), "/v1/applications/{application}/discard"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/reserve$`), "/v1/applications/{application}/rings/reserve"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/ack$`), "/v1/applications/{application}/rings/{message_id}/ack"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/release$`), "/v1/applications/{application}/rings/{message_id}/release"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/bury$`), "/v1/applications/{application}/rings/{message_id}/bury"},
-	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/touch$`), "/v1/applications/{application}/rings/{message_id}/touch"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/reserve$`),
+		"/v1/applications/{application}/rings/reserve"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/ack$`),
+		"/v1/applications/{application}/rings/{message_id}/ack"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/release$`),
+		"/v1/applications/{application}/rings/{message_id}/release"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/bury$`),
+		"/v1/applications/{application}/rings/{message_id}/bury"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings/[^/]*/touch$`),
+		"/v1/applications/{application}/rings/{message_id}/touch"},
 }
 
 func operationOf(r *http.Request) *openapi3.Operation {

@@ -50,7 +50,8 @@ func (s *Server) readyNow() Readiness {
 	r := s.readiness()
 	if s.stopping.Err() != nil {
 		r.Ready = false
-		r.Checks = append(r.Checks[:len(r.Checks):len(r.Checks)], Check{Name: "http", Status: "draining", Detail: "the node is stopping"})
+		r.Checks = append(r.Checks[:len(r.Checks):len(r.Checks)],
+			Check{Name: "http", Status: "draining", Detail: "the node is stopping"})
 	}
 	return r
 }

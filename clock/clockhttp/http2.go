@@ -32,8 +32,9 @@ func serveHTTP2(server *http.Server, cfg Config) {
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	server.HTTP2 = &http.HTTP2Config{
-		MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
-		SendPingTimeout: silentLimit, PingTimeout: pingLimit, WriteByteTimeout: cfg.WriteTimeout,
+		MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer,
+		MaxReceiveBufferPerStream: receiveBuffer,
+		SendPingTimeout:           silentLimit, PingTimeout: pingLimit, WriteByteTimeout: cfg.WriteTimeout,
 	}
 }
 
@@ -70,7 +71,8 @@ func (s *Server) takePlace(r *http.Request) (release func(), err error) {
 	if s.lasting.Add(size) > s.memory.reserved[requests]/2 {
 		s.lasting.Add(-size)
 		return release, &clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many streams over HTTP/2 at once; repeat later",
+			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
+			Detail: "too many streams over HTTP/2 at once; repeat later",
 		}
 	}
 	return func() { s.lasting.Add(-size) }, nil
@@ -103,7 +105,8 @@ func flushWithin(w http.ResponseWriter, r *http.Request, most time.Duration) {
 // refuseRequest responds to a request that finds no memory.
 func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request) {
 	p := problemOf(&clock.Error{
-		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests at once; repeat later",
+		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
+		Detail: "too many requests at once; repeat later",
 	})
 	s.note(r, p)
 	s.refusals.refuse(w, r, p)

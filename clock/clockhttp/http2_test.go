@@ -36,7 +36,8 @@ func TestRoutesAlsoSpeakHTTP2(t *testing.T) {
 	h.expect(200, "", "GET", alarms+"/a", "")
 	h.expect(422, "out_of_range", "PUT", alarms+"/a", `{"delay":"1h","priority":10}`)
 	h.expect(403, "cross_site", "PUT", alarms+"/a", `{"delay":"2h"}`, "Origin: http://evil.example")
-	r := h.expect(200, "", "POST", alarms, `{"set":[{"business_id":"b","delay":"1h"}]}`, "Content-Type: application/json")
+	r := h.expect(200, "", "POST", alarms, `{"set":[{"business_id":"b","delay":"1h"}]}`,
+		"Content-Type: application/json")
 	if !strings.Contains(string(r.body), `"status":201`) {
 		t.Errorf("batch: %s", r.body)
 	}
@@ -85,7 +86,8 @@ func TestStreamsOverHTTP2OutliveTheWriteTimeout(t *testing.T) {
 // A flush of HTTP/2 ends before the kernel has the bytes. Rings count as written only when it has them.
 func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
 	t.Parallel()
-	streams, pulls := newFakeStreams(), &fakePulls{deliveries: make(chan clock.Delivery, 1), counts: make(chan int, 100)}
+	streams, pulls := newFakeStreams(), &fakePulls{deliveries: make(chan clock.Delivery, 1),
+		counts: make(chan int, 100)}
 	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull, Reservable: true, Subscribable: true}}
 	h := start(t, func(su *setup) { su.deps.Streams, su.deps.Pulls, su.deps.Settings = streams, pulls, settings })
 	h.client = h.http2()
@@ -206,7 +208,8 @@ func (c *closedConn) tryGet(headers int) error {
 			c.t.Fatal(err)
 		}
 	}
-	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: block.Bytes(),
+		EndStream: true, EndHeaders: true})
 	c.next += 2
 	return err
 }
@@ -252,7 +255,8 @@ func TestClosedWindowsHoldBoundedMemory(t *testing.T) {
 			got[a]++
 		}
 	}
-	if refused := got[answer{status: "503"}] + got[answer{aborted: true}]; got[answer{status: "404"}] != places || refused != conns*maxStreams-places {
+	if refused := got[answer{status: "503"}] + got[answer{aborted: true}]; got[answer{status: "404"}] != places ||
+		refused != conns*maxStreams-places {
 		t.Errorf("%d places for %d requests: got %v", places, conns*maxStreams, got)
 	}
 	if held := h.server.memory.inUse(requests); held != places*requestBytes {

@@ -13,7 +13,8 @@ func TestEventsOfAnAlarmAreListed(t *testing.T) {
 	h.expect(201, "", "PUT", alarms+"/a%2Fevents", `{"delay":"1h"}`)
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "a/events"}, func(a *clock.Alarm) {
 		a.CreateTime = 1_800_000_000_000
-		a.Attempts = []clock.Attempt{{Generation: 1, RingNo: 1, Time: 1_800_000_001_000, Outcome: clock.Nacked, Error: "full"}}
+		a.Attempts = []clock.Attempt{{Generation: 1, RingNo: 1, Time: 1_800_000_001_000, Outcome: clock.Nacked,
+			Error: "full"}}
 	})
 	body := string(h.expect(200, "", "GET", alarms+"/a%2Fevents/events", "").body)
 	const want = `"events":[{"at":"2027-01-15T08:00:00.000Z","event":"created","generation":1,"ring_no":null,"detail":null,"by":null},` +

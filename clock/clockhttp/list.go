@@ -80,14 +80,16 @@ var listParams = map[string]func(q *clock.ListQuery, value string) error{
 		q.Prefix = v
 		if len(v) > clock.MaxBusinessID || !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
 			return clock.Invalid(clock.CodeInvalidValue, "prefix", fmt.Sprintf(
-				"prefix must be the beginning of a business_id: at most %d bytes of UTF-8 without control characters", clock.MaxBusinessID))
+				"prefix must be the beginning of a business_id: at most %d bytes of UTF-8 without control characters",
+				clock.MaxBusinessID))
 		}
 		return nil
 	},
 	"limit": func(q *clock.ListQuery, v string) (err error) {
 		q.Limit, err = strconv.Atoi(v)
 		if err != nil || q.Limit < 1 || q.Limit > clock.MaxListLimit {
-			return clock.Invalid(clock.CodeOutOfRange, "limit", fmt.Sprintf("limit must be a number from 1 to %d", clock.MaxListLimit))
+			return clock.Invalid(clock.CodeOutOfRange, "limit",
+				fmt.Sprintf("limit must be a number from 1 to %d", clock.MaxListLimit))
 		}
 		return nil
 	},
@@ -106,7 +108,8 @@ func listQuery(c echo.Context) (clock.ListQuery, error) {
 	}
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return q, &problem{Status: http.StatusBadRequest, Code: codeInvalidPath, Detail: "the query cannot be decoded: " + err.Error()}
+		return q, &problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+			Detail: "the query cannot be decoded: " + err.Error()}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if err := listParam(&q, name, values[name]); err != nil {
@@ -120,7 +123,8 @@ func listParam(q *clock.ListQuery, name string, values []string) error {
 	take, known := listParams[name]
 	if !known {
 		names := slices.Sorted(maps.Keys(listParams))
-		return clock.Invalid(codeUnknownParameter, name, fmt.Sprintf("unknown parameter %q; known are %s", name, strings.Join(names, ", ")))
+		return clock.Invalid(codeUnknownParameter, name,
+			fmt.Sprintf("unknown parameter %q; known are %s", name, strings.Join(names, ", ")))
 	}
 	if len(values) > 1 && name != "state" {
 		return duplicateField(name)

@@ -94,9 +94,11 @@ func TestListFiltersSelectAlarms(t *testing.T) {
 	h.do("PUT", alarms+"/d", `{"ring_at":4000000000000}`)
 	h.do("DELETE", alarms+"/d", "")
 	for query, want := range map[string]string{
-		"state=scheduled": "abc", "state=cancelled": "d", "state=cancelled,scheduled": "abcd", "state=cancelled&state=scheduled": "abcd", "state=dead": "",
-		"due_after=2000000000000": "bc", "due_before=2000000000000": "a", "due_after=1900000000001&due_before=3000000000000": "b",
-		"due_after=2033-05-18T05:33:20%2B02:00": "bc", "due_after=2033-05-18T05:33:20+02:00": "bc", "prefix=c": "c",
+		"state=scheduled": "abc", "state=cancelled": "d", "state=cancelled,scheduled": "abcd",
+		"state=cancelled&state=scheduled": "abcd", "state=dead": "",
+		"due_after=2000000000000": "bc", "due_before=2000000000000": "a",
+		"due_after=1900000000001&due_before=3000000000000": "b",
+		"due_after=2033-05-18T05:33:20%2B02:00":            "bc", "due_after=2033-05-18T05:33:20+02:00": "bc", "prefix=c": "c",
 	} {
 		ids, _ := h.walk(query)
 		if got := strings.Join(ids, ""); got != want {
@@ -110,9 +112,12 @@ func TestInvalidListQueriesAreRefused(t *testing.T) {
 	h := start(t)
 	for query, code := range map[string]string{
 		"limit=0": "out_of_range", "limit=1001": "out_of_range", "limit=x": "out_of_range", "limit=": "out_of_range",
-		"state=late": "invalid_value", "state=": "invalid_value", "due_after=soon": "invalid_value", "due_before=2030-01-31T18:30:00": "invalid_value",
-		"due_befor=1": "unknown_parameter", "limit=1&limit=2": "duplicate_field", "prefix=%FF": "invalid_value", "prefix=a%00": "invalid_value",
-		"cursor=": "invalid_cursor", "cursor=x": "invalid_cursor", "cursor=" + clock.EncodeCursor("other", clock.ListPosition{BusinessID: "a"}): "invalid_cursor",
+		"state=late": "invalid_value", "state=": "invalid_value", "due_after=soon": "invalid_value",
+		"due_before=2030-01-31T18:30:00": "invalid_value",
+		"due_befor=1":                    "unknown_parameter", "limit=1&limit=2": "duplicate_field", "prefix=%FF": "invalid_value",
+		"prefix=a%00": "invalid_value",
+		"cursor=":     "invalid_cursor", "cursor=x": "invalid_cursor",
+		"cursor=" + clock.EncodeCursor("other", clock.ListPosition{BusinessID: "a"}): "invalid_cursor",
 	} {
 		r := h.expect(422, code, "GET", alarms+"?"+query, "")
 		if field, _, _ := strings.Cut(query, "="); r.field("field") != field {

@@ -34,7 +34,8 @@ const refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnectio
 const refusalTimeout = 100 * time.Millisecond
 
 func newLimitedListener(l *net.TCPListener, cfg Config, refused prometheus.Counter) *limitedListener {
-	return &limitedListener{TCPListener: l, maxOpen: cfg.Connections, maxPerHost: cfg.ConnectionsPerAddress, refused: refused, headTime: cfg.ReadHeaderTimeout, openByHost: map[netip.Addr]int{}}
+	return &limitedListener{TCPListener: l, maxOpen: cfg.Connections, maxPerHost: cfg.ConnectionsPerAddress,
+		refused: refused, headTime: cfg.ReadHeaderTimeout, openByHost: map[netip.Addr]int{}}
 }
 
 // Accept returns the next connection within the limits. It refuses all connections over a limit.

@@ -64,7 +64,8 @@ func (s *memoryStore) apply(op clock.Op, now clock.Instant) clock.Decision {
 	}
 	if op.Cancel != nil && op.Cancel.Brief && d.Verdict == clock.Disarm {
 		a := &d.Alarm
-		d.Alarm = clock.Alarm{Key: a.Key, ID: a.ID, Shard: a.Shard, Generation: a.Generation, RingRow: clock.RingRow{State: a.State, NextTryTime: a.NextTryTime}}
+		d.Alarm = clock.Alarm{Key: a.Key, ID: a.ID, Shard: a.Shard, Generation: a.Generation,
+			RingRow: clock.RingRow{State: a.State, NextTryTime: a.NextTryTime}}
 	}
 	return d
 }
@@ -78,7 +79,9 @@ func (s *memoryStore) Get(_ context.Context, k clock.Key) (*clock.Alarm, error) 
 	return nil, clock.ErrNotFound
 }
 
-func (s *memoryStore) List(_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (next clock.ListPosition, err error) {
+func (s *memoryStore) List(
+	_ context.Context, q clock.ListQuery, take func(*clock.Alarm) bool,
+) (next clock.ListPosition, err error) {
 	found := s.find(q)
 	for i := range found {
 		if !take(&found[i]) {

@@ -30,7 +30,8 @@ func newMetrics(into prometheus.Registerer, memory *budget) (*metrics, error) {
 			Help: "Time from a request's head to the end of its response, by route and status class. Streams are not measured.",
 		}, []string{"route", "class"}),
 		problems: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_http_problems_total", Help: "Problems in responses, by code. Problems of single items of batches and streams are included.",
+			Name: "clockd_http_problems_total",
+			Help: "Problems in responses, by code. Problems of single items of batches and streams are included.",
 		}, []string{"code"}),
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clockd_http_items_total", Help: "Results of items of batches and streams, by form and status class.",
@@ -45,7 +46,8 @@ func newMetrics(into prometheus.Registerer, memory *budget) (*metrics, error) {
 	}
 	for c, name := range classNames {
 		errs = append(errs, into.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_http_memory_bytes", Help: "Memory that requests use of their budget, by class.", ConstLabels: prometheus.Labels{"class": name},
+			Name: "clockd_http_memory_bytes", Help: "Memory that requests use of their budget, by class.",
+			ConstLabels: prometheus.Labels{"class": name},
 		}, func() float64 { return float64(memory.inUse(class(c))) })))
 	}
 	return m, errors.Join(errs...)
@@ -90,7 +92,8 @@ func (s *Server) showMetrics(g prometheus.Gatherer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer running.Add(-1)
 		if running.Add(1) > maxScrapes {
-			return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many requests for metrics at once; repeat later"}
+			return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
+				Detail: "too many requests for metrics at once; repeat later"}
 		}
 		s.limitWrite(c, time.Now().Add(s.cfg.WriteTimeout))
 		show.ServeHTTP(c.Response(), c.Request())

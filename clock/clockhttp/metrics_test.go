@@ -28,10 +28,12 @@ func TestRecordedTracesAreExemplarsOfRequests(t *testing.T) {
 	}
 	r := h.do("GET", "/metrics", "", "Accept: application/openmetrics-text; version=1.0.0")
 	found := regexp.MustCompile(`clockd_http_request_duration_seconds_bucket\{.*\} \d+ # \{trace_id="(.*)"\}`).FindAllSubmatch(r.body, -1)
-	if len(found) != 1 || string(found[0][1]) != recordedTrace[3:35] || !strings.HasPrefix(r.header.Get("Content-Type"), "application/openmetrics-text") {
+	if len(found) != 1 || string(found[0][1]) != recordedTrace[3:35] ||
+		!strings.HasPrefix(r.header.Get("Content-Type"), "application/openmetrics-text") {
 		t.Errorf("the exemplars are %q, in %s", found, r.header.Get("Content-Type"))
 	}
-	if plain := h.do("GET", "/metrics", ""); strings.Contains(string(plain.body), "trace_id") || !strings.HasPrefix(plain.header.Get("Content-Type"), "text/plain") {
+	if plain := h.do("GET", "/metrics", ""); strings.Contains(string(plain.body), "trace_id") ||
+		!strings.HasPrefix(plain.header.Get("Content-Type"), "text/plain") {
 		t.Errorf("the text format has exemplars, or is %s", plain.header.Get("Content-Type"))
 	}
 }

@@ -60,7 +60,8 @@ func (s *Server) ndjson(c echo.Context, app string) error {
 	}
 	if !s.memory.take(streamMemory, idleStreamBytes) {
 		return &clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second, Detail: "too many streams at once; repeat later",
+			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
+			Detail: "too many streams at once; repeat later",
 		}
 	}
 	defer s.memory.give(streamMemory, idleStreamBytes)
@@ -237,7 +238,8 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 // lines wait too, so their order stays.
 func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
 	op.Brief = true
-	return clock.SubmitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) }, clock.CodeOverloaded, clock.CodeKeyOverloaded)
+	return clock.SubmitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) },
+		clock.CodeOverloaded, clock.CodeKeyOverloaded)
 }
 
 // writeResults writes the results in order until the window is closed and empty, or until a write fails.
@@ -318,7 +320,8 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 	}
 	if err != nil {
 		resetOnClose(st.request)
-		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the results could not be written: " + err.Error()}
+		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut,
+			Detail: "the results could not be written: " + err.Error()}
 	}
 	endWriteDeadline(st.conn, st.request)
 	if st.window.empty() {
@@ -329,10 +332,12 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 
 // errNoMemory is the problem of a stream that found no memory for a line.
 var errNoMemory = &problem{
-	Status: http.StatusServiceUnavailable, Code: codeStreamCut, Detail: "other streams hold all stream memory; send the remaining lines again",
+	Status: http.StatusServiceUnavailable, Code: codeStreamCut,
+	Detail: "other streams hold all stream memory; send the remaining lines again",
 }
 
 // errCut is the problem of a stream that the server ends before the body ends.
 var errCut = &problem{
-	Status: http.StatusServiceUnavailable, Code: codeStreamCut, Detail: "the node is stopping, or the results could not be written",
+	Status: http.StatusServiceUnavailable, Code: codeStreamCut,
+	Detail: "the node is stopping, or the results could not be written",
 }

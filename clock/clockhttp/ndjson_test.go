@@ -90,9 +90,12 @@ func TestStreamResultsRepeatNoLongValues(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	go func() {
 		for _, line := range []string{
-			`{"business_id":"` + long + `","delay":1}`, `{"cancel":"` + long + `"}`, `{"business_id":"a","` + long + `":1}`, `{"business_id":"a","delay":"` + long + `"}`,
-			`{"business_id":"a","ring_at":"` + long + `"}`, `{"business_id":"a","if":"` + long + `"}`, `{"business_id":"a","delay":1,"content_type":"` + long + `"}`,
-			`{"business_id":"a","delay":1,"retry":{"` + long + `":1}}`, `{"business_id":"a","delay":1,"retry":{"cap":"` + long + `"}}`,
+			`{"business_id":"` + long + `","delay":1}`, `{"cancel":"` + long + `"}`,
+			`{"business_id":"a","` + long + `":1}`, `{"business_id":"a","delay":"` + long + `"}`,
+			`{"business_id":"a","ring_at":"` + long + `"}`, `{"business_id":"a","if":"` + long + `"}`,
+			`{"business_id":"a","delay":1,"content_type":"` + long + `"}`,
+			`{"business_id":"a","delay":1,"retry":{"` + long + `":1}}`,
+			`{"business_id":"a","delay":1,"retry":{"cap":"` + long + `"}}`,
 		} {
 			c.send(line + "\n")
 		}
@@ -142,12 +145,15 @@ func TestStreamTakesLinesUpToTheCap(t *testing.T) {
 		return line + strings.Repeat(" ", n-len(line))
 	}
 	go func() {
-		c.send(pad("a", LineBytes) + "\n" + pad("b", LineBytes) + "\r\n" + pad("c", LineBytes+1) + "\n" + pad("d", 10*LineBytes) + "\n")
-		c.send(strings.Repeat("x", 10*LineBytes) + "\n" + pad("e", 100) + "\n" + pad("f", LineBytes+1) + "\r\n" + pad("g", 2*LineBytes))
+		c.send(pad("a", LineBytes) + "\n" + pad("b", LineBytes) + "\r\n" + pad("c", LineBytes+1) + "\n" + pad("d",
+			10*LineBytes) + "\n")
+		c.send(strings.Repeat("x", 10*LineBytes) + "\n" + pad("e", 100) + "\n" + pad("f",
+			LineBytes+1) + "\r\n" + pad("g", 2*LineBytes))
 		_ = c.in.Close()
 	}()
 	for i, want := range []string{
-		"a 201 1 scheduled", "b 201 1 scheduled", "413 0  line_too_long", "413 0  line_too_long", "413 0  line_too_long",
+		"a 201 1 scheduled", "b 201 1 scheduled", "413 0  line_too_long", "413 0  line_too_long",
+		"413 0  line_too_long",
 		"e 201 1 scheduled", "413 0  line_too_long", "413 0  line_too_long",
 	} {
 		c.expect(i+1, want)
@@ -243,7 +249,8 @@ func streamLines(t *testing.T, n int) {
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
-	t.Logf("%.0f lines a second, heap %d KiB before, %d KiB at most", float64(n)/time.Since(begun).Seconds(), before>>10, peak>>10)
+	t.Logf("%.0f lines a second, heap %d KiB before, %d KiB at most", float64(n)/time.Since(begun).Seconds(),
+		before>>10, peak>>10)
 	if peak-before > heapLimit {
 		t.Errorf("the heap grew by %d bytes", peak-before)
 	}
@@ -428,7 +435,8 @@ func FuzzStream(f *testing.F) {
 		}
 		for i, line := range lines {
 			var got itemResult
-			if err := json.Unmarshal(line, &got); err != nil || got.Line != i+1 || got.Status >= 500 || got.Status < 200 {
+			if err := json.Unmarshal(line, &got); err != nil || got.Line != i+1 || got.Status >= 500 ||
+				got.Status < 200 {
 				t.Fatalf("result %d: %s, %v", i, line, err)
 			}
 		}

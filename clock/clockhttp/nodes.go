@@ -64,7 +64,8 @@ func (s *Server) nodes(c echo.Context) error {
 func (v *NodesView) append(b []byte, covers func(application string) bool) []byte {
 	b = appendString(append(b, `{"self":`...), v.Self)
 	b = appendInstant(append(b, `,"database_time":`...), v.DatabaseTime)
-	b = appendList(append(b, `,"nodes":`...), v.Nodes, func(n *NodeView, b []byte) []byte { return n.append(b, covers) })
+	b = appendList(append(b, `,"nodes":`...), v.Nodes,
+		func(n *NodeView, b []byte) []byte { return n.append(b, covers) })
 	b = appendList(append(b, `,"shards":`...), v.Shards, (*ShardView).append)
 	return append(b, '}')
 }
@@ -78,8 +79,10 @@ func (n *NodeView) append(b []byte, covers func(application string) bool) []byte
 	b = appendInstant(append(b, `,"expires_at":`...), n.ExpiresAt)
 	b = strconv.AppendBool(append(b, `,"alive":`...), n.Alive)
 	b = strconv.AppendBool(append(b, `,"name_shared":`...), n.NameShared)
-	b = appendList(append(b, `,"shards":`...), n.Shards, func(shard *int, b []byte) []byte { return strconv.AppendInt(b, int64(*shard), 10) })
-	covered := slices.DeleteFunc(slices.Clone(n.Applications), func(application string) bool { return !covers(application) })
+	b = appendList(append(b, `,"shards":`...), n.Shards,
+		func(shard *int, b []byte) []byte { return strconv.AppendInt(b, int64(*shard), 10) })
+	covered := slices.DeleteFunc(slices.Clone(n.Applications),
+		func(application string) bool { return !covers(application) })
 	b = appendList(append(b, `,"applications":`...), covered, appendText)
 	b = appendList(append(b, `,"lacks":`...), n.Lacks, appendText)
 	return append(b, '}')

@@ -27,7 +27,9 @@ func TestNodesAreListed(t *testing.T) {
 	view = NodesView{
 		Self: "ONE", DatabaseTime: 1000,
 		Nodes: []NodeView{
-			{Name: `a "b"`, Incarnation: "ONE", Address: "10.0.0.1:8080", Version: "1.2", StartedAt: 5, ExpiresAt: 3000, Alive: true, Shards: []int{0, 2}, Applications: []string{"shop", "bank"}, Lacks: []string{"amqp", "read"}},
+			{Name: `a "b"`, Incarnation: "ONE", Address: "10.0.0.1:8080", Version: "1.2", StartedAt: 5, ExpiresAt: 3000,
+				Alive: true, Shards: []int{0, 2}, Applications: []string{"shop", "bank"},
+				Lacks: []string{"amqp", "read"}},
 			{Name: "c", Incarnation: "TWO", NameShared: true, ExpiresAt: 900},
 		},
 		Shards: []ShardView{{Shard: 0, Node: "a", Incarnation: "ONE", Epoch: 7, ExpiresAt: 3000}, {Shard: 1, Epoch: 2}},
@@ -64,7 +66,8 @@ func TestNodesAreReadForAllClients(t *testing.T) {
 		var both sync.WaitGroup
 		for _, prefer := range []string{"wait=1", ""} {
 			both.Go(func() {
-				request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/v1/nodes", http.NoBody)
+				request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/v1/nodes",
+					http.NoBody)
 				request.Header.Set("Prefer", prefer)
 				w := httptest.NewRecorder()
 				server.ServeHTTP(w, request)

@@ -67,7 +67,9 @@ func TestContractInOpenAPI30IsValidAndComplete(t *testing.T) {
 	operations := func(doc *openapi3.T) (all []string) {
 		for path, item := range doc.Paths.Map() {
 			for method, op := range item.Operations() {
-				all = append(all, fmt.Sprint(method, " ", path, " ", op.OperationID, " ", slices.Sorted(maps.Keys(op.Responses.Map()))))
+				all = append(all,
+					fmt.Sprint(method, " ", path, " ", op.OperationID, " ",
+						slices.Sorted(maps.Keys(op.Responses.Map()))))
 			}
 		}
 		slices.Sort(all)
@@ -109,9 +111,13 @@ func TestContractNamesEveryCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, clock.CodeBatchTooLarge,
-		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition, clock.CodeInvalidCursor,
-		codeRingsElsewhere, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody, codeClientLeft, codeCrossSite, codeUnknownHost, clock.CodeUnauthenticated, clock.CodeForbidden, clock.CodeRateLimited,
-		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeRingsOnce, clock.CodeUnknownAlarm, clock.CodeAlreadyRung, clock.CodeRingInDoubt,
+		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition,
+		clock.CodeInvalidCursor,
+		codeRingsElsewhere, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody,
+		codeClientLeft, codeCrossSite, codeUnknownHost, clock.CodeUnauthenticated, clock.CodeForbidden,
+		clock.CodeRateLimited,
+		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeRingsOnce, clock.CodeUnknownAlarm,
+		clock.CodeAlreadyRung, clock.CodeRingInDoubt,
 	} {
 		if !bytes.Contains(openAPI, []byte(code)) {
 			t.Errorf("openapi.yaml does not mention %s", code)

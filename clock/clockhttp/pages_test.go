@@ -13,7 +13,8 @@ func startWithPages(t *testing.T) *harness {
 	h.server.MountPages(Pages{Name: "pages", Path: "/ui", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "<"+r.URL.Path+">")
 	})})
-	h.client = &http.Client{Transport: h.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	h.client = &http.Client{Transport: h.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return h
 }
 

@@ -20,7 +20,8 @@ func onlyNumber(c echo.Context, name string, absent, most int) (int, error) {
 	number := absent
 	for given, values := range c.QueryParams() {
 		if given != name {
-			return 0, clock.Invalid(codeUnknownParameter, given, fmt.Sprintf("unknown parameter %q; known is %s", given, name))
+			return 0, clock.Invalid(codeUnknownParameter, given,
+				fmt.Sprintf("unknown parameter %q; known is %s", given, name))
 		}
 		var err error
 		if number, err = parseNumber(values[len(values)-1], name, most); err != nil {
@@ -44,11 +45,13 @@ func parseNumber(text, name string, most int) (int, error) {
 func queryParams(c echo.Context, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: codeInvalidPath, Detail: "the query cannot be decoded: " + err.Error()}
+		return nil, &problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+			Detail: "the query cannot be decoded: " + err.Error()}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
-			return nil, clock.Invalid(codeUnknownParameter, name, fmt.Sprintf("unknown parameter %q; known are %s", name, strings.Join(names, ", ")))
+			return nil, clock.Invalid(codeUnknownParameter, name,
+				fmt.Sprintf("unknown parameter %q; known are %s", name, strings.Join(names, ", ")))
 		}
 		if len(values[name]) > 1 {
 			return nil, duplicateField(name)
@@ -73,7 +76,8 @@ func flagParam(values url.Values, name string) (bool, error) {
 	case "", "false":
 		return false, nil
 	default:
-		return false, clock.Invalid(clock.CodeInvalidValue, name, fmt.Sprintf("%s is %.64q; it must be true or false", name, value))
+		return false, clock.Invalid(clock.CodeInvalidValue, name,
+			fmt.Sprintf("%s is %.64q; it must be true or false", name, value))
 	}
 }
 

@@ -33,7 +33,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 func pathParam(c echo.Context, name string) (string, error) {
 	s, err := url.PathUnescape(c.Param(name))
 	if err != nil {
-		return "", &problem{Status: http.StatusBadRequest, Code: codeInvalidPath, Detail: "the path cannot be percent-decoded: " + err.Error()}
+		return "", &problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+			Detail: "the path cannot be percent-decoded: " + err.Error()}
 	}
 	return s, nil
 }

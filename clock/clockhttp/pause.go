@@ -8,9 +8,11 @@ import (
 
 // pause and resume change one alarm that is not over.
 func (s *Server) pause(c echo.Context) error {
-	return s.actOnAlarm(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Pause: &clock.Pause{Key: k, If: i}} })
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Pause: &clock.Pause{Key: k, If: i}} })
 }
 
 func (s *Server) resume(c echo.Context) error {
-	return s.actOnAlarm(c, func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Resume: &clock.Resume{Key: k, If: i}} })
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Resume: &clock.Resume{Key: k, If: i}} })
 }

@@ -35,7 +35,8 @@ func TestPauseAndResumeAreRefused(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for state, code := range map[clock.State]string{
-		clock.Rung: "already_rung", clock.Expired: "already_expired", clock.Dead: "already_dead", clock.Cancelled: "already_cancelled",
+		clock.Rung: "already_rung", clock.Expired: "already_expired", clock.Dead: "already_dead",
+		clock.Cancelled: "already_cancelled",
 	} {
 		path := h.setDead(state.String(), state)
 		for _, action := range []string{"/pause", "/resume"} {
@@ -50,6 +51,7 @@ func TestPauseAndResumeAreRefused(t *testing.T) {
 		h.expect(422, "invalid_condition", "POST", alarms+"/rung"+action, "", "If-None-Match: *")
 	}
 	path := h.setDead("in doubt", clock.Scheduled)
-	h.store.alter(clock.Key{Application: "shop", BusinessID: "in doubt"}, func(a *clock.Alarm) { a.InDoubt, a.NextTryTime, a.FinishedAt = true, 8, clock.NoInstant })
+	h.store.alter(clock.Key{Application: "shop", BusinessID: "in doubt"},
+		func(a *clock.Alarm) { a.InDoubt, a.NextTryTime, a.FinishedAt = true, 8, clock.NoInstant })
 	h.expect(409, "ring_in_doubt", "POST", path+"/pause", "")
 }

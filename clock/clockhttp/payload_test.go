@@ -8,7 +8,8 @@ import (
 
 func TestMessageIsShownWithItsDestinationAndBody(t *testing.T) {
 	t.Parallel()
-	packed, err := (&clock.Message{Exchange: "orders", RoutingKey: `a"b`, Properties: []byte{0, 0}, Body: []byte{0xff}}).Pack()
+	packed, err := (&clock.Message{Exchange: "orders", RoutingKey: `a"b`, Properties: []byte{0, 0},
+		Body: []byte{0xff}}).Pack()
 	if err != nil {
 		t.Fatal(err)
 	}

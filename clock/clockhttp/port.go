@@ -39,7 +39,8 @@ func Listen(ctx context.Context, cfg Config, log *slog.Logger, into prometheus.R
 		return nil, err
 	}
 	refused := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "clockd_http_connections_refused_total", Help: "Connections closed at once, because too many were open in total or from one address.",
+		Name: "clockd_http_connections_refused_total",
+		Help: "Connections closed at once, because too many were open in total or from one address.",
 	})
 	if err := into.Register(refused); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -55,10 +56,12 @@ func Listen(ctx context.Context, cfg Config, log *slog.Logger, into prometheus.R
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("listen on %s: not a TCP listener", cfg.Listen), l.Close())
 	}
-	p := &Port{cfg: cfg, listener: newLimitedListener(tcp, cfg, refused), requestIDs: newRequestIDs(), brief: briefResponses{writeTimeout: cfg.WriteTimeout}, ended: make(chan struct{})}
+	p := &Port{cfg: cfg, listener: newLimitedListener(tcp, cfg, refused), requestIDs: newRequestIDs(),
+		brief: briefResponses{writeTimeout: cfg.WriteTimeout}, ended: make(chan struct{})}
 	p.http = &http.Server{
-		Handler: p, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHeaderBytes: cfg.MaxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: p, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout,
+		MaxHeaderBytes: cfg.MaxHeaderBytes,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
@@ -112,10 +115,12 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.brief.respond(w, r, http.StatusOK, echo.MIMETextPlainCharsetUTF8, healthy)
 	case probe && r.URL.Path == "/readyz":
 		readiness := p.starting()
-		p.brief.respond(w, r, http.StatusServiceUnavailable, echo.MIMEApplicationJSON, append(readiness.append(nil), '\n'))
+		p.brief.respond(w, r, http.StatusServiceUnavailable, echo.MIMEApplicationJSON,
+			append(readiness.append(nil), '\n'))
 	default:
 		p.brief.refuse(w, r, problemOf(&clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Detail: "the node is starting; /readyz says what it waits for",
+			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
+			Detail: "the node is starting; /readyz says what it waits for",
 		}))
 	}
 }

@@ -40,7 +40,8 @@ func TestPortServesTheStart(t *testing.T) {
 			t.Cleanup(transport.CloseIdleConnections)
 			ask := func(method, path, content string, status int, body string) {
 				t.Helper()
-				r, err := http.NewRequestWithContext(t.Context(), method, "http://"+port.Addr().String()+path, strings.NewReader(content))
+				r, err := http.NewRequestWithContext(t.Context(), method, "http://"+port.Addr().String()+path,
+					strings.NewReader(content))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,13 +59,16 @@ func TestPortServesTheStart(t *testing.T) {
 			refusal := `{"title":"Service Unavailable","status":503,"code":"unavailable","detail":"the node is starting; /readyz says what it waits for","request_id":"mine"}` + "\n"
 			ask("GET", "/healthz", "", 200, "ok\n")
 			ask("HEAD", "/healthz", "", 200, "")
-			ask("GET", "/readyz", "", 503, `{"ready":false,"checks":[{"name":"process","status":"failing","detail":"starting"}]}`+"\n")
+			ask("GET", "/readyz", "", 503,
+				`{"ready":false,"checks":[{"name":"process","status":"failing","detail":"starting"}]}`+"\n")
 			port.WaitsFor(Check{Name: "database", Status: "failing", Detail: "refused"})
-			ask("GET", "/readyz", "", 503, `{"ready":false,"checks":[{"name":"process","status":"failing","detail":"starting"},{"name":"database","status":"failing","detail":"refused"}]}`+"\n")
+			ask("GET", "/readyz", "", 503,
+				`{"ready":false,"checks":[{"name":"process","status":"failing","detail":"starting"},{"name":"database","status":"failing","detail":"refused"}]}`+"\n")
 			ask("POST", "/healthz", "", 503, refusal)
 			ask("PUT", alarms+"/a", `{"delay":"1h"}`, 503, refusal)
 			ask("GET", "/healthz", "", 200, "ok\n")
-			server := newServer(t, Deps{Alarms: startService(t, &setup{store: newMemoryStore(), service: clock.DefaultServiceConfig()})})
+			server := newServer(t,
+				Deps{Alarms: startService(t, &setup{store: newMemoryStore(), service: clock.DefaultServiceConfig()})})
 			server.Attach(port)
 			stop := background(t, server.Run)
 			ask("GET", "/readyz", "", 503, `{"ready":false,"checks":[]}`+"\n")

@@ -42,7 +42,8 @@ func FuzzPreferredWait(f *testing.F) {
 	f.Add(`respond-async; a=b, Wait = "7" ; x`)
 	f.Fuzz(func(t *testing.T, line string) {
 		wait, given := preferredWait(http.Header{"Prefer": {line}})
-		if given != (wait >= time.Second) || wait%time.Second != 0 || given && !strings.Contains(strings.ToLower(line), "wait") {
+		if given != (wait >= time.Second) || wait%time.Second != 0 ||
+			given && !strings.Contains(strings.ToLower(line), "wait") {
 			t.Errorf("%q: %s, given %t", line, wait, given)
 		}
 	})
@@ -56,7 +57,9 @@ func (s stuckAlarms) Get(ctx context.Context, _ clock.Key) (*clock.Alarm, error)
 	return nil, ctx.Err()
 }
 
-func (s stuckAlarms) List(ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool) (clock.ListPosition, error) {
+func (s stuckAlarms) List(
+	ctx context.Context, _ clock.ListQuery, _ func(*clock.Alarm) bool,
+) (clock.ListPosition, error) {
 	<-ctx.Done()
 	return clock.ListPosition{}, ctx.Err()
 }
@@ -70,7 +73,8 @@ func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
 		{http.MethodPut, alarm, set, clock.CodeUnavailable},
 		{http.MethodDelete, alarm, "", clock.CodeUnavailable},
 		{http.MethodPost, alarm + "/kick", "", clock.CodeUnavailable},
-		{http.MethodPost, "/v1/applications/shop/alarms", `{"set":[{"business_id":"b","delay":"1h"}]}`, clock.CodeUnavailable},
+		{http.MethodPost, "/v1/applications/shop/alarms", `{"set":[{"business_id":"b","delay":"1h"}]}`,
+			clock.CodeUnavailable},
 		{http.MethodGet, alarm, "", clock.CodeUnavailable},
 		{http.MethodGet, "/v1/applications/shop/alarms", "", clock.CodeUnavailable},
 	} {
@@ -89,7 +93,8 @@ func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
 					t.Fatal(err)
 				}
 				server := newServer(t, Deps{Alarms: stuckAlarms{service}})
-				request := httptest.NewRequestWithContext(t.Context(), r.method, "http://localhost"+r.path, strings.NewReader(r.body))
+				request := httptest.NewRequestWithContext(t.Context(), r.method, "http://localhost"+r.path,
+					strings.NewReader(r.body))
 				if r.body != "" {
 					request.Header.Set("Content-Type", "application/json")
 				}
@@ -100,8 +105,10 @@ func TestRequestLastsNoLongerThanItsClientWaits(t *testing.T) {
 				}
 				w, begun := httptest.NewRecorder(), time.Now()
 				server.ServeHTTP(w, request)
-				if took := time.Since(begun); took != want || w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), r.code) {
-					t.Errorf("%s %s, prefer %q: %d after %s, want 503 %s after %s: %s", r.method, r.path, prefer, w.Code, took, r.code, want, w.Body)
+				if took := time.Since(begun); took != want || w.Code != http.StatusServiceUnavailable ||
+					!strings.Contains(w.Body.String(), r.code) {
+					t.Errorf("%s %s, prefer %q: %d after %s, want 503 %s after %s: %s", r.method, r.path, prefer,
+						w.Code, took, r.code, want, w.Body)
 				}
 				if got := w.Header().Get("Preference-Applied"); got != applied {
 					t.Errorf("%s %s, prefer %q: applied %q", r.method, r.path, prefer, got)

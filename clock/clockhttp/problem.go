@@ -80,7 +80,8 @@ func problemOf(err error) *problem {
 		return problemOfEcho(he)
 	}
 	if e := clock.Described(err); e != nil {
-		return &problem{Status: kindStatuses[e.Kind], Code: e.Code, Field: e.Field, Detail: e.Detail, Alarm: e.Alarm, RetryAfter: e.RetryAfter}
+		return &problem{Status: kindStatuses[e.Kind], Code: e.Code, Field: e.Field, Detail: e.Detail, Alarm: e.Alarm,
+			RetryAfter: e.RetryAfter}
 	}
 	return &problem{
 		Status: http.StatusInternalServerError, Code: codeInternal, cause: err,
@@ -91,9 +92,11 @@ func problemOf(err error) *problem {
 func problemOfEcho(he *echo.HTTPError) *problem {
 	switch he.Code {
 	case http.StatusNotFound:
-		return &problem{Status: he.Code, Code: codeUnknownPath, Detail: "this path does not exist; /openapi.yaml lists all paths"}
+		return &problem{Status: he.Code, Code: codeUnknownPath,
+			Detail: "this path does not exist; /openapi.yaml lists all paths"}
 	case http.StatusMethodNotAllowed:
-		return &problem{Status: he.Code, Code: codeMethodNotAllowed, Detail: "this path does not take the method; the header Allow lists its methods"}
+		return &problem{Status: he.Code, Code: codeMethodNotAllowed,
+			Detail: "this path does not take the method; the header Allow lists its methods"}
 	}
 	return &problem{Status: he.Code, Code: codeInternal, Detail: http.StatusText(he.Code), cause: he}
 }

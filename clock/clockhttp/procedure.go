@@ -31,7 +31,8 @@ type Procedure struct {
 // Mount adds a procedure. Call it before Run.
 func (s *Server) Mount(p Procedure) {
 	s.echo.POST(p.Path, s.handler(&route{
-		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need, public: p.Public, lasting: p.Lasting, handle: s.call(&p), refuse: p.Refuse,
+		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need, public: p.Public, lasting: p.Lasting,
+		handle: s.call(&p), refuse: p.Refuse,
 	}))
 }
 
@@ -108,7 +109,8 @@ func (s *Server) refuse(c echo.Context, err error, write func(http.ResponseWrite
 func (s *Server) Refusal(r *http.Request, err error) (status int, e *clock.Error) {
 	p := problemOf(err)
 	s.note(r, p)
-	return p.Status, &clock.Error{Code: p.Code, Field: p.Field, Detail: p.Detail, Alarm: p.Alarm, RetryAfter: p.RetryAfter}
+	return p.Status, &clock.Error{Code: p.Code, Field: p.Field, Detail: p.Detail, Alarm: p.Alarm,
+		RetryAfter: p.RetryAfter}
 }
 
 // RingsElsewhere returns an error that says where the application's rings go, if they do not go to subscribers.
@@ -141,7 +143,9 @@ func (s *Server) ItemRefusal(r *http.Request, err error) (status int, e *clock.E
 
 // Cut counts a stream that ends because a write has failed.
 func (s *Server) Cut(r *http.Request, err error) {
-	s.note(r, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "the stream could not be written: " + err.Error()})
+	s.note(r,
+		&problem{Status: http.StatusRequestTimeout, Code: codeStreamCut,
+			Detail: "the stream could not be written: " + err.Error()})
 }
 
 // Ready reports whether /readyz is 200.

@@ -10,7 +10,8 @@ import (
 
 // repeatFields are the members of repeat.
 var repeatFields = []string{
-	"cron", "time_zone", "every", "anchor", "until", "times", "jitter", "latest_after", "missed", "missed_limit", "overlap", "dst",
+	"cron", "time_zone", "every", "anchor", "until", "times", "jitter", "latest_after", "missed", "missed_limit",
+	"overlap", "dst",
 }
 
 // repeatSpec reads the members of repeat.
@@ -30,7 +31,8 @@ func (d *setDecoder) repeat(raw []byte) error {
 	}
 	ms, ok := objectMembers(raw)
 	if !ok {
-		return wrongType("repeat", `an object like {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"} or {"every": "1h"}`, raw)
+		return wrongType("repeat",
+			`an object like {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"} or {"every": "1h"}`, raw)
 	}
 	r := repeatSpec{anchor: clock.NoInstant, until: clock.NoInstant}
 	seen, err := ms.each("repeat.", r.member)
@@ -44,7 +46,8 @@ func (d *setDecoder) repeat(raw []byte) error {
 	case seen["times"] && r.times == 0:
 		return clock.Invalid(clock.CodeOutOfRange, "repeat.times", "repeat.times must be from 1 to 1000000000")
 	case seen["latest_after"] && r.latestAfter == 0:
-		return clock.Invalid(clock.CodeOutOfRange, "repeat.latest_after", "repeat.latest_after must be from 1 ms to 366 days")
+		return clock.Invalid(clock.CodeOutOfRange, "repeat.latest_after",
+			"repeat.latest_after must be from 1 ms to 366 days")
 	}
 	d.body.set.Repeat = rule
 	return nil

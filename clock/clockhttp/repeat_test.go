@@ -9,10 +9,12 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	const path = "/v1/applications/shop/alarms/report"
-	r := h.expect(201, "", "PUT", path, `{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one"}}`)
+	r := h.expect(201, "", "PUT", path,
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one"}}`)
 	for field, want := range map[string]string{
-		"repeat.cron": "30 2 * * *", "repeat.time_zone": "Europe/Berlin", "repeat.jitter": "1m", "repeat.latest_after": "10m",
-		"repeat.missed": "once", "repeat.overlap": "queue_one", "repeat.dst": "ring_once", "state": "scheduled",
+		"repeat.cron": "30 2 * * *", "repeat.time_zone": "Europe/Berlin", "repeat.jitter": "1m",
+		"repeat.latest_after": "10m",
+		"repeat.missed":       "once", "repeat.overlap": "queue_one", "repeat.dst": "ring_once", "state": "scheduled",
 	} {
 		if got := r.field(field); got != want {
 			t.Errorf("%s is %q, want %q", field, got, want)
@@ -21,7 +23,8 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	if _, next, _ := strings.Cut(string(r.body), `"next_occurrences":[`); strings.Count(next, "T0") < 3 {
 		t.Errorf("next occurrences: %s", r.body)
 	}
-	h.expect(200, "", "PUT", path, `{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"overlap":"queue_one"}}`)
+	h.expect(200, "", "PUT", path,
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"overlap":"queue_one"}}`)
 	if r := h.expect(200, "", "GET", path+"/occurrences?count=100", ""); strings.Count(string(r.body), `"number"`) != 5 {
 		t.Errorf("the occurrences are %s", r.body)
 	}
@@ -41,14 +44,16 @@ func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
 		{`{"repeat":"@daily"}`, "invalid_value", "repeat", "object"},
 		{`{"repeat":{"cron":"0 0 31 2 *"}}`, "invalid_value", "repeat.cron", "never occurs"},
 		{`{"repeat":{"cron":"0 25 * * *"}}`, "invalid_value", "repeat.cron", "at character 3"},
-		{`{"repeat":{"cron":"@daily","time_zone":"Mars/Olympus"}}`, "invalid_value", "repeat.time_zone", "not the name"},
+		{`{"repeat":{"cron":"@daily","time_zone":"Mars/Olympus"}}`, "invalid_value", "repeat.time_zone",
+			"not the name"},
 		{`{"repeat":{"every":"500ms"}}`, "invalid_value", "repeat.every", "1 s"},
 		{`{"repeat":{"every":"1s","missed":"often"}}`, "invalid_value", "repeat.missed", "once, skip or all"},
 		{`{"repeat":{"every":"1s","times":0}}`, "out_of_range", "repeat.times", "from 1"},
 		{`{"repeat":{"every":"1s","at":"noon"}}`, "unknown_field", "repeat.at", "known are"},
 		{`{"repeat":{"every":"1s","until":100000000000}}`, "out_of_range", "repeat.until", "no occurrence"},
 		{`{"repeat":{"every":"1s"},"delay":"1s"}`, "ambiguous", "delay", "not both"},
-		{`{"repeat":{"every":"1s"},"latest_ring_at":"2090-01-01T00:00:00Z"}`, "ambiguous", "latest_ring_at", "latest_after"},
+		{`{"repeat":{"every":"1s"},"latest_ring_at":"2090-01-01T00:00:00Z"}`, "ambiguous", "latest_ring_at",
+			"latest_after"},
 		{`{"repeat":{"every":"1s"},"delivery":"at_most_once"}`, "ambiguous", "delivery", "does not fit"},
 		{`{"repeat":{"every":"1s"},"if":"earlier"}`, "ambiguous", "if", "do not fit"},
 	} {
@@ -70,7 +75,8 @@ func TestLocalTimeRingsOnceAtItsInstant(t *testing.T) {
 	} {
 		body := `{"ring_at":"` + c.given + `","time_zone":"` + c.zone + `"}`
 		r := h.expect(201, "", "PUT", path+c.zone[:4]+c.given[5:7], body)
-		if r.field("local_ring_at") != c.local || r.field("time_zone") != c.zone || r.field("ring_at") != c.ringAt || r.field("next_try_time") != c.ringAt {
+		if r.field("local_ring_at") != c.local || r.field("time_zone") != c.zone || r.field("ring_at") != c.ringAt ||
+			r.field("next_try_time") != c.ringAt {
 			t.Errorf("%s: %s", body, r.body)
 		}
 		h.expect(200, "", "PUT", path+c.zone[:4]+c.given[5:7], body)
@@ -90,8 +96,10 @@ func TestLocalTimeRingsOnceAtItsInstant(t *testing.T) {
 		{`{"time_zone":"Europe/Berlin","ring_at":1806200000000}`, "invalid_value", "ring_at", "local time"},
 		{`{"delay":"1h","time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "local ring_at"},
 		{`{"repeat":{"cron":"@daily"},"time_zone":"Europe/Berlin"}`, "ambiguous", "time_zone", "repeat.time_zone"},
-		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin","delay":"1h"}`, "ambiguous", "delay", "not both"},
-		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin","latest_ring_at":"2027-03-28T00:59:59Z"}`, "out_of_range", "latest_ring_at", "before"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin","delay":"1h"}`, "ambiguous", "delay",
+			"not both"},
+		{`{"ring_at":"2027-03-28T02:30:00","time_zone":"Europe/Berlin","latest_ring_at":"2027-03-28T00:59:59Z"}`,
+			"out_of_range", "latest_ring_at", "before"},
 	} {
 		r := h.expect(422, c.code, "PUT", path, c.body)
 		if detail, _ := r.field("detail").(string); r.field("field") != c.field || !strings.Contains(detail, c.detail) {

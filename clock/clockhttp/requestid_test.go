@@ -27,7 +27,8 @@ func TestInvalidRequestIDIsReplaced(t *testing.T) {
 	h := start(t)
 	seen := map[string]bool{}
 	for _, headers := range [][]string{
-		nil, {"X-Request-Id: "}, {"X-Request-Id: a b"}, {"X-Request-Id: a\"b"}, {"X-Request-Id: grün"}, {"X-Request-Id: " + strings.Repeat("x", 129)},
+		nil, {"X-Request-Id: "}, {"X-Request-Id: a b"}, {"X-Request-Id: a\"b"}, {"X-Request-Id: grün"},
+		{"X-Request-Id: " + strings.Repeat("x", 129)},
 		{"X-Request-Id: a", "X-Request-Id: b"},
 	} {
 		ids := h.do("GET", "/healthz", "", headers...).header.Values("X-Request-Id")
@@ -54,7 +55,9 @@ func TestLogLinesNameTheirRequest(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 		t.Run(level.String(), func(t *testing.T) {
 			var out bytes.Buffer
-			server := newServer(t, Deps{Alarms: startService(t, &setup{store: newMemoryStore(), service: clock.DefaultServiceConfig()}), Nodes: func(context.Context) (NodesView, error) { panic("fault") }})
+			server := newServer(t,
+				Deps{Alarms: startService(t, &setup{store: newMemoryStore(), service: clock.DefaultServiceConfig()}),
+					Nodes: func(context.Context) (NodesView, error) { panic("fault") }})
 			server.log = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level}))
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/nodes", nil)
 			r.Host = "localhost"

@@ -79,7 +79,8 @@ func (s *Server) readReserve(c echo.Context) (count int, wait time.Duration, err
 	case count < 1 || count > maxReserveCount:
 		err = clock.Invalid(clock.CodeOutOfRange, "count", fmt.Sprintf("count must be from 1 to %d", maxReserveCount))
 	case wait < minReserveWait || wait > maxReserveWait:
-		err = clock.Invalid(clock.CodeOutOfRange, "wait", fmt.Sprintf("wait must be from %s to %s", minReserveWait, maxReserveWait))
+		err = clock.Invalid(clock.CodeOutOfRange, "wait",
+			fmt.Sprintf("wait must be from %s to %s", minReserveWait, maxReserveWait))
 	}
 	return count, wait, err
 }

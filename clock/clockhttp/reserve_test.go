@@ -51,7 +51,8 @@ type done struct {
 // give makes a delivery of rings for the next reserve.
 func (f *fakePulls) give(tooLate func() bool, rings ...clock.Ring) <-chan done {
 	result := make(chan done, 1)
-	f.deliveries <- clock.Delivery{Rings: rings, TooLateToWrite: tooLate, Done: func(written, begun int, err error) { result <- done{written, begun, err} }}
+	f.deliveries <- clock.Delivery{Rings: rings, TooLateToWrite: tooLate,
+		Done: func(written, begun int, err error) { result <- done{written, begun, err} }}
 	return result
 }
 
@@ -68,7 +69,8 @@ func TestReserveRespondsWithRings(t *testing.T) {
 			Text       string          `json:"text"`
 		} `json:"rings"`
 	}
-	if err := json.Unmarshal(r.body, &got); err != nil || len(got.Rings) != 2 || got.Rings[0].MessageID != "7.3.2" || got.Rings[0].BusinessID != "a\nb/ä" ||
+	if err := json.Unmarshal(r.body, &got); err != nil || len(got.Rings) != 2 || got.Rings[0].MessageID != "7.3.2" ||
+		got.Rings[0].BusinessID != "a\nb/ä" ||
 		!strings.Contains(string(got.Rings[0].Payload), `"a":1`) || got.Rings[1].Text != "x" {
 		t.Errorf("%v: %s", err, r.body)
 	}
@@ -125,8 +127,10 @@ func TestWrongReserves(t *testing.T) {
 	t.Parallel()
 	h, _, settings := startPulls(t)
 	for body, want := range map[string][2]string{
-		`{"count":0}`: {"out_of_range", "count"}, `{"count":65}`: {"out_of_range", "count"}, `{"count":"1"}`: {"invalid_value", "count"},
-		`{"wait":"99ms"}`: {"out_of_range", "wait"}, `{"wait":"61s"}`: {"out_of_range", "wait"}, `{"waits":1}`: {"unknown_field", "waits"},
+		`{"count":0}`: {"out_of_range", "count"}, `{"count":65}`: {"out_of_range", "count"},
+		`{"count":"1"}`:   {"invalid_value", "count"},
+		`{"wait":"99ms"}`: {"out_of_range", "wait"}, `{"wait":"61s"}`: {"out_of_range", "wait"},
+		`{"waits":1}`: {"unknown_field", "waits"},
 	} {
 		if r := h.expect(422, want[0], "POST", reserveURL, body); !strings.Contains(string(r.body), `"field":"`+want[1]+`"`) {
 			t.Errorf("%s: %s", body, r.body)

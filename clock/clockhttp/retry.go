@@ -18,7 +18,8 @@ func (d *setDecoder) retry(raw []byte) error {
 	if !ok {
 		return wrongType("retry", `an object like {"initial": "1s", "factor": 2, "cap": "30s", "limit": null}`, raw)
 	}
-	seen, err := ms.each("retry.", func(name string, value []byte) error { return decodeRetryField(&d.body.set.Retry, name, value) })
+	seen, err := ms.each("retry.",
+		func(name string, value []byte) error { return decodeRetryField(&d.body.set.Retry, name, value) })
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func decodeLimit(raw []byte, into *int) error {
 		return err
 	}
 	if n < 0 {
-		return clock.Invalid(clock.CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null means no limit")
+		return clock.Invalid(clock.CodeOutOfRange, "retry.limit",
+			"retry.limit must not be negative; null means no limit")
 	}
 	*into = n
 	return nil

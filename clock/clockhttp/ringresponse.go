@@ -57,5 +57,6 @@ func (r *ringResponse) result(err error) error {
 		return nil
 	}
 	resetOnClose(r.request)
-	return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut, Detail: "rings could not be written: " + err.Error()}
+	return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut,
+		Detail: "rings could not be written: " + err.Error()}
 }

@@ -40,7 +40,8 @@ func (s *Server) rings(c echo.Context) error {
 	e := &eventWriter{s.newRingResponse(c)}
 	e.sendHead(c.Response(), record.Opening().Resumed)
 	stream := ringstream.Stream{
-		Writer: e, Subscription: sub, Record: record, Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat, Stopping: s.Stopping(),
+		Writer: e, Subscription: sub, Record: record, Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat,
+		Stopping: s.Stopping(),
 	}
 	return e.result(stream.Run(c.Request().Context()))
 }
@@ -59,7 +60,8 @@ func (s *Server) ringsElsewhere(app string) error {
 	}
 	where := "go to the target " + applied.Target.String()
 	if applied.Target == clock.TargetAMQP || s.streams == nil {
-		where = fmt.Sprintf("go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue", s.cfg.Exchange, app)
+		where = fmt.Sprintf("go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue",
+			s.cfg.Exchange, app)
 	}
 	return &problem{
 		Status: http.StatusConflict, Code: codeRingsElsewhere,
@@ -71,6 +73,7 @@ func (s *Server) ringsElsewhere(app string) error {
 func unknownTarget(app string) error {
 	return &clock.Error{
 		Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
-		Detail: fmt.Sprintf("this node cannot follow the settings of application %q, so its alarms wait; see /readyz", app),
+		Detail: fmt.Sprintf("this node cannot follow the settings of application %q, so its alarms wait; see /readyz",
+			app),
 	}
 }

@@ -39,8 +39,10 @@ const ringsURL = "/v1/applications/shop/rings"
 
 func testRing(kind clock.PayloadKind, payload string) clock.Ring {
 	return clock.Ring{
-		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a\nb/ä"}, Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 1},
-		RingAt: 1000, RungAt: 1001, ClaimID: "c1", Payload: []byte(payload), PayloadKind: kind, ContentType: kind.DefaultContentType(),
+		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "a\nb/ä"}, Generation: 3, RingNo: 2,
+		Before: clock.RingRow{RetryTimes: 1},
+		RingAt: 1000, RungAt: 1001, ClaimID: "c1", Payload: []byte(payload), PayloadKind: kind,
+		ContentType: kind.DefaultContentType(),
 	}
 }
 
@@ -85,7 +87,8 @@ func TestRingsAreEvents(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	f.deliveries <- clock.Delivery{Done: func(_, _ int, err error) { done <- err }, Rings: []clock.Ring{
-		testRing(clock.JSON, "{\"a\":\r\n [1,\n2],\"b\":\"x\\n\"}"), testRing(clock.Text, "line\nbreak\r"), testRing(clock.Binary, "\xff\x00"), testRing(clock.NoPayload, ""),
+		testRing(clock.JSON, "{\"a\":\r\n [1,\n2],\"b\":\"x\\n\"}"), testRing(clock.Text, "line\nbreak\r"),
+		testRing(clock.Binary, "\xff\x00"), testRing(clock.NoPayload, ""),
 	}}
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -113,7 +116,8 @@ func TestRingMatchesTheContract(t *testing.T) {
 	r := testRing(clock.Text, "x")
 	r.BusinessID = "a"
 	for timeout, want := range map[time.Duration]string{
-		0: `"claim_id":"c1","content_type"`, 90*time.Second + time.Millisecond: `"claim_id":"c1","ack_timeout":"1m30s1ms","content_type"`,
+		0:                                 `"claim_id":"c1","content_type"`,
+		90*time.Second + time.Millisecond: `"claim_id":"c1","ack_timeout":"1m30s1ms","content_type"`,
 	} {
 		r.AckTimeout = timeout
 		data, _, _ := strings.Cut(strings.SplitAfter(string(appendEvent(nil, &r)), "data: ")[1], "\n")
@@ -147,7 +151,8 @@ func TestStreamTellsWhetherItWasResumed(t *testing.T) {
 		if resp, err = h.client.Do(r); err != nil {
 			t.Fatal(err)
 		}
-		if e := event(t, bufio.NewReader(resp.Body)); resp.Header.Get("X-Clockd-Resumed") != "true" || !strings.HasPrefix(e, ": clockd resumes the stream: 0 rings are sent again\nid: ") {
+		if e := event(t, bufio.NewReader(resp.Body)); resp.Header.Get("X-Clockd-Resumed") != "true" ||
+			!strings.HasPrefix(e, ": clockd resumes the stream: 0 rings are sent again\nid: ") {
 			t.Errorf("%v, %q", resp.Header, e)
 		}
 		_ = resp.Body.Close()
@@ -161,7 +166,8 @@ func TestRingOnTheStreamHasTheTraceOfItsSet(t *testing.T) {
 	for traceparent, want := range map[string]bool{"": false, recordedTrace: true} {
 		r.Traceparent = traceparent
 		data := appendRing(nil, &r)
-		if err := validateSchema("Ring", data); err != nil || bytes.Contains(data, []byte(`"traceparent":"`+traceparent+`"`)) != want {
+		if err := validateSchema("Ring", data); err != nil ||
+			bytes.Contains(data, []byte(`"traceparent":"`+traceparent+`"`)) != want {
 			t.Errorf("%q: %s, %v", traceparent, data, err)
 		}
 	}
@@ -256,7 +262,8 @@ func TestLateRingsAreNotWritten(t *testing.T) {
 	written, begun := 0, 0
 	deliver := func(rings []clock.Ring, late func() bool) error {
 		done := make(chan error, 1)
-		source.deliveries <- clock.Delivery{Rings: rings, TooLateToWrite: late, Done: func(n, b int, err error) { written, begun = n, b; done <- err }}
+		source.deliveries <- clock.Delivery{Rings: rings, TooLateToWrite: late,
+			Done: func(n, b int, err error) { written, begun = n, b; done <- err }}
 		return <-done
 	}
 	if err := deliver([]clock.Ring{testRing(clock.Text, "late")}, func() bool { return true }); !errors.Is(err, ringstream.ErrTooLate) || begun > 0 {
@@ -325,7 +332,8 @@ func TestEndOfDeliveryEndsNoLaterWrite(t *testing.T) {
 	for i := range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		d := clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Context: ctx, Done: func(_, _ int, err error) { cancel(); done <- err }}
+		d := clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Context: ctx,
+			Done: func(_, _ int, err error) { cancel(); done <- err }}
 		if i%2 > 0 {
 			cancel()
 		}

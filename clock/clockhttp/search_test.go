@@ -40,14 +40,17 @@ func TestSearchRespondsWithTheFoundAlarms(t *testing.T) {
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h","payload":{"a":1}}`)
 	h.expect(201, "", "PUT", alarms+"/b", `{"delay":"1h"}`)
 	body := string(h.expect(200, "", "GET", "/v1/search?q=a%2Bb%20c&application=shop&limit=7", "").body)
-	if !strings.Contains(body, `"business_id":"a"`) || !strings.Contains(body, `"business_id":"b"`) || !strings.HasSuffix(body, `],"more":true}`+"\n") {
+	if !strings.Contains(body, `"business_id":"a"`) || !strings.Contains(body, `"business_id":"b"`) ||
+		!strings.HasSuffix(body, `],"more":true}`+"\n") {
 		t.Errorf("%s", body)
 	}
-	if len(found.asked) != 1 || found.asked[0].Text != "a+b c" || found.asked[0].Application != "shop" || found.asked[0].Limit != 7 || !found.asked[0].Covers("shop") {
+	if len(found.asked) != 1 || found.asked[0].Text != "a+b c" || found.asked[0].Application != "shop" ||
+		found.asked[0].Limit != 7 || !found.asked[0].Covers("shop") {
 		t.Errorf("asked for %+v", found.asked)
 	}
 	for query, code := range map[string]string{
-		"q=a&limit=101": clock.CodeOutOfRange, "q=a&state=dead": codeUnknownParameter, "q=a&q=b": codeDuplicateField, "q=a&application=a%20b": clock.CodeInvalidApplication,
+		"q=a&limit=101": clock.CodeOutOfRange, "q=a&state=dead": codeUnknownParameter, "q=a&q=b": codeDuplicateField,
+		"q=a&application=a%20b": clock.CodeInvalidApplication,
 	} {
 		h.expect(422, code, "GET", "/v1/search?"+query, "")
 	}

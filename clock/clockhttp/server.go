@@ -114,8 +114,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls, readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings, search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats,
-		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(), refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
+		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
+		readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
+		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
+		stats: deps.Stats,
+		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(),
+		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.echo = s.newEcho(deps.Gatherer)
@@ -216,29 +220,46 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "getAlarm", method: http.MethodGet, path: alarmPath, need: access.Read, handle: s.get},
 		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, need: access.Write, handle: s.batch},
 		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, need: access.Read, handle: s.list},
-		{name: "listApplications", method: http.MethodGet, path: "/v1/applications", need: access.Read, handle: s.listApplications},
+		{name: "listApplications", method: http.MethodGet, path: "/v1/applications", need: access.Read,
+			handle: s.listApplications},
 		{name: "searchAlarms", method: http.MethodGet, path: "/v1/search", need: access.Read, handle: s.searchAlarms},
 		{name: "getForecast", method: http.MethodGet, path: "/v1/forecast", need: access.Read, handle: s.showForecast},
 		{name: "getSettings", method: http.MethodGet, path: settingsPath, need: access.Read, handle: s.getSettings},
-		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", need: access.Read, handle: s.listSettings},
-		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: access.Read, handle: s.occurrences},
-		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: access.Read, handle: s.listEvents},
-		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: access.Operate, handle: s.kick},
-		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", need: access.Operate, handle: s.discard},
-		{name: "pauseAlarm", method: http.MethodPost, path: alarmPath, action: "pause", need: access.Operate, handle: s.pause},
-		{name: "resumeAlarm", method: http.MethodPost, path: alarmPath, action: "resume", need: access.Operate, handle: s.resume},
-		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", need: access.Operate, handle: s.kickAll},
-		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", need: access.Operate, handle: s.discardAll},
-		{name: "streamRings", method: http.MethodGet, path: ringsPath, need: access.Take, lasting: true, handle: s.rings},
-		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", need: access.Take, lasting: true, handle: s.reserve},
-		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", need: access.Take, handle: s.answerRing(clock.Ack)},
-		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", need: access.Take, handle: s.answerRing(clock.Release)},
-		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", need: access.Take, handle: s.answerRing(clock.Bury)},
-		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", need: access.Take, handle: s.answerRing(clock.Touch)},
+		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", need: access.Read,
+			handle: s.listSettings},
+		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: access.Read,
+			handle: s.occurrences},
+		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: access.Read,
+			handle: s.listEvents},
+		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: access.Operate,
+			handle: s.kick},
+		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", need: access.Operate,
+			handle: s.discard},
+		{name: "pauseAlarm", method: http.MethodPost, path: alarmPath, action: "pause", need: access.Operate,
+			handle: s.pause},
+		{name: "resumeAlarm", method: http.MethodPost, path: alarmPath, action: "resume", need: access.Operate,
+			handle: s.resume},
+		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", need: access.Operate,
+			handle: s.kickAll},
+		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", need: access.Operate,
+			handle: s.discardAll},
+		{name: "streamRings", method: http.MethodGet, path: ringsPath, need: access.Take, lasting: true,
+			handle: s.rings},
+		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", need: access.Take, lasting: true,
+			handle: s.reserve},
+		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", need: access.Take,
+			handle: s.answerRing(clock.Ack)},
+		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", need: access.Take,
+			handle: s.answerRing(clock.Release)},
+		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", need: access.Take,
+			handle: s.answerRing(clock.Bury)},
+		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", need: access.Take,
+			handle: s.answerRing(clock.Touch)},
 		{name: "startBulk", method: http.MethodPost, path: bulkPath, need: access.Operate, handle: s.startBulk},
 		{name: "listBulk", method: http.MethodGet, path: bulkPath, need: access.Read, handle: s.listBulk},
 		{name: "getBulk", method: http.MethodGet, path: bulkPath + "/:job", need: access.Read, handle: s.showBulk},
-		{name: "stopBulk", method: http.MethodPost, path: bulkPath + "/:job/stop", need: access.Operate, handle: s.stopBulk},
+		{name: "stopBulk", method: http.MethodPost, path: bulkPath + "/:job/stop", need: access.Operate,
+			handle: s.stopBulk},
 		{name: "listActs", method: http.MethodGet, path: "/v1/audit", need: access.Admin, handle: s.listActs},
 		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: access.Read, handle: s.nodes},
 		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: access.Read, handle: s.showStats},
@@ -255,7 +276,8 @@ func (r *route) pattern() string {
 	if r.path == "" {
 		return ""
 	}
-	path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}", ":message_id", "{message_id}", ":job", "{job}").Replace(r.path)
+	path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}", ":message_id", "{message_id}",
+		":job", "{job}").Replace(r.path)
 	if r.action != "" {
 		path += "/" + r.action
 	}
@@ -326,7 +348,8 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 func (s *Server) logRequest(route string, c echo.Context, begun time.Time) {
 	r := c.Request()
 	if s.log.Enabled(r.Context(), slog.LevelDebug) {
-		s.log.Debug("request served", "request_id", requestID(r), "method", r.Method, "route", route, "status", c.Response().Status, "took", time.Since(begun))
+		s.log.Debug("request served", "request_id", requestID(r), "method", r.Method, "route", route, "status",
+			c.Response().Status, "took", time.Since(begun))
 	}
 }
 

@@ -51,14 +51,17 @@ func TestUnknownPathsAndMethodsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, path := range []string{
-		"/", "/v1", "/v2/applications/shop/alarms", "/v1/applications/shop", "/v1/applications/shop/alarm/x", "/V1/applications/shop/alarms",
-		"/v1/applications/a/b/alarms", "/healthz/", "/v1/applications/shop/rings/1.1.1/nack", "/%2e%2e/etc/passwd", "//healthz",
+		"/", "/v1", "/v2/applications/shop/alarms", "/v1/applications/shop", "/v1/applications/shop/alarm/x",
+		"/V1/applications/shop/alarms",
+		"/v1/applications/a/b/alarms", "/healthz/", "/v1/applications/shop/rings/1.1.1/nack", "/%2e%2e/etc/passwd",
+		"//healthz",
 	} {
 		h.expect(404, "unknown_path", "GET", path, "")
 		h.expect(404, "unknown_path", "POST", path, "{}")
 	}
 	for path, allow := range map[string][]string{
-		alarms + "/x": {"GET", "PUT", "DELETE"}, alarms: {"GET", "POST"}, "/v1/applications/shop/rings": {"GET"}, "/healthz": {"GET"},
+		alarms + "/x": {"GET", "PUT", "DELETE"}, alarms: {"GET", "POST"}, "/v1/applications/shop/rings": {"GET"},
+		"/healthz": {"GET"},
 	} {
 		r := h.expect(405, "method_not_allowed", "PATCH", path, "{}")
 		for _, method := range allow {
@@ -98,7 +101,8 @@ func TestUnexpectedFailuresAreLoggedOnce(t *testing.T) {
 	stub.get = func() (*clock.Alarm, error) { return nil, clock.Unavailable(errors.New("gone")) }
 	h.expect(503, "unavailable", "GET", alarms+"/x", "")
 	text := log.String()
-	if strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, "stubAlarms") || !strings.Contains(text, "a surprise") || strings.Contains(text, "gone") {
+	if strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, "stubAlarms") ||
+		!strings.Contains(text, "a surprise") || strings.Contains(text, "gone") {
 		t.Errorf("log:\n%s", text)
 	}
 	h.awaitMetric("clockd_http_problems_total", "internal", 2)
@@ -178,14 +182,18 @@ func TestSlowAndBrokenBodiesAreRefused(t *testing.T) {
 		status  int
 		code    string
 	}{
-		"slow":               {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n{", false, 408, "request_timeout"},
-		"slow, not read":     {"PUT /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n{", false, 404, "unknown_path"},
-		"slow batch":         {"POST " + alarms + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", false, 408, "request_timeout"},
-		"cut":                {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n{", true, 400, "incomplete_body"},
+		"slow": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n{", false,
+			408, "request_timeout"},
+		"slow, not read": {"PUT /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n{", false, 404,
+			"unknown_path"},
+		"slow batch": {"POST " + alarms + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", false, 408, "request_timeout"},
+		"cut": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n{", true,
+			400, "incomplete_body"},
 		"cut, chunked":       {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", true, 400, "incomplete_body"},
 		"broken chunking":    {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 400, "incomplete_body"},
 		"too large, chunked": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n7a120\r\n" + strings.Repeat("x", 500_000) + "\r\n0\r\n\r\n", false, 413, "body_too_large"},
-		"too large":          {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n", false, 413, "body_too_large"},
+		"too large": {"PUT " + alarms + "/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n",
+			false, 413, "body_too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, func(su *setup) {
@@ -272,8 +280,9 @@ func TestConfigErrorsNameEveryFault(t *testing.T) {
 		t.Error("New accepts missing parts")
 	}
 	for address, want := range map[string]string{
-		"8080": "missing port", "127.0.0.1:99999": `port "99999" is not`, "127.0.0.1:x-y": `port "x-y" is not`, "::1:8080": "too many colons",
-		":8080": "", "0.0.0.0:0": "", "[::1]:8080": "", "localhost:http": "",
+		"8080": "missing port", "127.0.0.1:99999": `port "99999" is not`, "127.0.0.1:x-y": `port "x-y" is not`,
+		"::1:8080": "too many colons",
+		":8080":    "", "0.0.0.0:0": "", "[::1]:8080": "", "localhost:http": "",
 	} {
 		cfg := DefaultConfig()
 		cfg.Listen = address
@@ -288,7 +297,8 @@ func TestOccupiedPortFails(t *testing.T) {
 	h := start(t)
 	cfg := DefaultConfig()
 	cfg.Listen = h.server.port.Addr().String()
-	if _, err := Listen(t.Context(), cfg, quiet(), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), cfg.Listen) {
+	if _, err := Listen(t.Context(), cfg, quiet(), prometheus.NewRegistry()); err == nil ||
+		!strings.Contains(err.Error(), cfg.Listen) {
 		t.Errorf("listen: %v", err)
 	}
 }

@@ -66,7 +66,8 @@ func decodeSetWith(body []byte, condition clock.Condition) (*clock.Set, error) {
 		return set, nil
 	}
 	if set.If.Kind != clock.AnyRow {
-		return nil, clock.Invalid(clock.CodeAmbiguous, "if", "give the condition in the body or in a header, not in both")
+		return nil, clock.Invalid(clock.CodeAmbiguous, "if",
+			"give the condition in the body or in a header, not in both")
 	}
 	set.If = condition
 	return set, nil

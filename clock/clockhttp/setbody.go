@@ -117,7 +117,8 @@ func decodeValidSet(body []byte, kind bodyKind) (*setBody, error) {
 	d.body.set = clock.EmptySet()
 	ms, ok := objectMembers(body)
 	if !ok {
-		return &d.body, clock.Invalid(clock.CodeInvalidValue, "", `a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))
+		return &d.body, clock.Invalid(clock.CodeInvalidValue, "",
+			`a set must be a JSON object like {"delay": "30m"}, not `+kindOf(body))
 	}
 	for key, value, more := ms.next(); more; key, value, more = ms.next() {
 		if err := d.member(key, value); err != nil {
@@ -146,7 +147,8 @@ func (d *setDecoder) escapedOrUnknownMember(key, value []byte) error {
 	case known && name == "business_id":
 		return clock.Invalid(clock.CodeUnknownField, name, "business_id belongs in the path, not in the body")
 	case known:
-		return clock.Invalid(clock.CodeUnknownField, name, "cancel is for lines of application/x-ndjson; here, use DELETE or the batch's cancel list")
+		return clock.Invalid(clock.CodeUnknownField, name,
+			"cancel is for lines of application/x-ndjson; here, use DELETE or the batch's cancel list")
 	}
 	return unknownField("", name, d.known())
 }
@@ -177,7 +179,8 @@ func unknownField(parent, name string, known []string) error {
 	if len(name) > maxQuoted {
 		shown = strings.ToValidUTF8(name[:maxQuoted], "") + "..."
 	}
-	return clock.Invalid(clock.CodeUnknownField, parent+shown, fmt.Sprintf("unknown field %q; known are %s", parent+shown, strings.Join(known, ", ")))
+	return clock.Invalid(clock.CodeUnknownField, parent+shown,
+		fmt.Sprintf("unknown field %q; known are %s", parent+shown, strings.Join(known, ", ")))
 }
 
 func duplicateField(name string) error {
@@ -210,7 +213,8 @@ func (d *setDecoder) finishRingAt() error {
 	case s.Repeat != nil:
 		return clock.Invalid(clock.CodeAmbiguous, "time_zone", "the time zone of a rule is repeat.time_zone")
 	case d.ringAtJSON == nil:
-		return clock.Invalid(clock.CodeAmbiguous, "time_zone", `time_zone is for a local ring_at like "2030-01-31T18:30:00"`)
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone",
+			`time_zone is for a local ring_at like "2030-01-31T18:30:00"`)
 	case d.ringAtJSON[0] != '"':
 		return wrongType("ring_at", `with time_zone a local time like "2030-01-31T18:30:00"`, d.ringAtJSON)
 	}
@@ -219,7 +223,8 @@ func (d *setDecoder) finishRingAt() error {
 		return err
 	}
 	if _, err := clock.ParseInstant(local); err == nil {
-		return clock.Invalid(clock.CodeAmbiguous, "time_zone", "ring_at has an offset: leave out the offset or time_zone")
+		return clock.Invalid(clock.CodeAmbiguous, "time_zone",
+			"ring_at has an offset: leave out the offset or time_zone")
 	}
 	return s.SetLocalTime(local, *d.zone, "ring_at")
 }
@@ -235,7 +240,8 @@ func (d *setDecoder) finishCancel() error {
 	if d.seen == setFields["cancel"].bit {
 		return nil
 	}
-	return clock.Invalid(clock.CodeAmbiguous, "cancel", "a line is a set or a cancel: a line with cancel has no other field")
+	return clock.Invalid(clock.CodeAmbiguous, "cancel",
+		"a line is a set or a cancel: a line with cancel has no other field")
 }
 
 func isNull(raw []byte) bool { return raw[0] == 'n' }
@@ -335,7 +341,8 @@ func (d *setDecoder) contentType(raw []byte) error {
 	}
 	if n := len(s.ContentType); n == 0 || n > clock.MaxContentType {
 		return clock.Invalid(clock.CodeInvalidValue, "content_type", fmt.Sprintf(
-			"content_type must be 1 to %d printable ASCII characters; leave it out for the default", clock.MaxContentType))
+			"content_type must be 1 to %d printable ASCII characters; leave it out for the default",
+			clock.MaxContentType))
 	}
 	return nil
 }

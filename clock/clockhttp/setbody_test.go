@@ -34,7 +34,8 @@ func TestDeepestPayloadIsReadable(t *testing.T) {
 		Alarms []struct{ Payload json.RawMessage }
 	}
 	r := h.expect(200, "", "GET", alarms, "")
-	if err := json.Unmarshal(r.body, &page); err != nil || len(page.Alarms) != 1 || string(page.Alarms[0].Payload) != deepest {
+	if err := json.Unmarshal(r.body, &page); err != nil || len(page.Alarms) != 1 ||
+		string(page.Alarms[0].Payload) != deepest {
 		t.Errorf("%v: %.200s", err, r.body)
 	}
 }
@@ -125,7 +126,8 @@ func TestInvalidSetBodiesAreRefused(t *testing.T) {
 		{`{"delay":1,"priority":-1}`, 422, "out_of_range", "priority"},
 		{`{"delay":1,"priority":4294967297}`, 422, "out_of_range", "priority"},
 		{`{"delay":1,"priority":1.5}`, 422, "invalid_value", "priority"},
-		{`{"delay":1,"text":"` + strings.Repeat("x", clock.DefaultMaxPayload+1) + `"}`, 413, "payload_too_large", "payload"},
+		{`{"delay":1,"text":"` + strings.Repeat("x", clock.DefaultMaxPayload+1) + `"}`, 413, "payload_too_large",
+			"payload"},
 		{strings.Repeat(" ", 7*clock.DefaultMaxPayload), 413, "body_too_large", ""},
 		{strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), 400, "not_json", ""},
 	} {
@@ -167,11 +169,13 @@ func TestValidSetBodiesAreDecoded(t *testing.T) {
 		},
 		`{"delay":1,"text":""}`: func(s *clock.Set) bool { return s.PayloadKind == clock.Text && len(s.Payload) == 0 },
 		`{"delay":1}`: func(s *clock.Set) bool {
-			return s.PayloadKind == clock.NoPayload && s.ContentType == "application/octet-stream" && s.MaxRings == 10 &&
+			return s.PayloadKind == clock.NoPayload && s.ContentType == "application/octet-stream" &&
+				s.MaxRings == 10 &&
 				s.Retry == clock.DefaultRetryPolicy() && s.AckTimeout == 0 && s.If.Kind == clock.AnyRow
 		},
 		`{"delay":1,"retry":{"limit":null,"factor":1.5,"cap":null}}`: func(s *clock.Set) bool {
-			return s.Retry == clock.RetryPolicy{Initial: time.Second, Factor: 1.5, Cap: 30 * time.Second, Limit: clock.NoLimit}
+			return s.Retry == clock.RetryPolicy{Initial: time.Second, Factor: 1.5, Cap: 30 * time.Second,
+				Limit: clock.NoLimit}
 		},
 		`{"delay":1,"if":"later","content_type":"text/csv","text":"a"}`: func(s *clock.Set) bool {
 			return s.If.Kind == clock.Later && s.ContentType == "text/csv"
@@ -186,10 +190,14 @@ func TestValidSetBodiesAreDecoded(t *testing.T) {
 
 // payloads are members whose values must come back unchanged.
 var payloads = []string{
-	`"payload":null`, `"payload":0`, `"payload":-0.0e+00`, `"payload":123456789012345678901234567890.10`, `"payload":""`,
-	`"payload":{"b":1,"a":2,"b":3}`, "\"payload\":{ \"a\" :\t[ 1 ,\r\n 2 ] }", `"payload":"\u00e9\/\ud83d\ude00\ud800"`, `"payload":[]`, `"payload":{}`,
-	`"payload":"}],{\\\""`, `"payload":{"\"}":"{"}`, `"payload":"é😀"`, `"payload":true`, `"payload":1E400`, "\"payload\":\"\u2028<&>\"",
-	`"text":""`, `"text":"a\"b\\c"`, `"text":"` + "é😀\u2028" + `"`, `"text":"\u0000\u0001\u001f` + "\x7f" + `\n\r\t"`, `"base64":""`, `"base64":"AP+/"`, `"base64":"YQ=="`,
+	`"payload":null`, `"payload":0`, `"payload":-0.0e+00`, `"payload":123456789012345678901234567890.10`,
+	`"payload":""`,
+	`"payload":{"b":1,"a":2,"b":3}`, "\"payload\":{ \"a\" :\t[ 1 ,\r\n 2 ] }", `"payload":"\u00e9\/\ud83d\ude00\ud800"`,
+	`"payload":[]`, `"payload":{}`,
+	`"payload":"}],{\\\""`, `"payload":{"\"}":"{"}`, `"payload":"é😀"`, `"payload":true`, `"payload":1E400`,
+	"\"payload\":\"\u2028<&>\"",
+	`"text":""`, `"text":"a\"b\\c"`, `"text":"` + "é😀\u2028" + `"`, `"text":"\u0000\u0001\u001f` + "\x7f" + `\n\r\t"`,
+	`"base64":""`, `"base64":"AP+/"`, `"base64":"YQ=="`,
 }
 
 func TestPayloadsComeBackByteForByte(t *testing.T) {
@@ -207,7 +215,8 @@ func TestPayloadsComeBackByteForByte(t *testing.T) {
 func TestTextIsUnescapedOnce(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		`"\ud83d\ude00"`: "😀", `"\\u0041"`: `\u0041`, `"\/\b\f\n\r\t\"\\"`: "/\b\f\n\r\t\"\\", `"\u0041\ufffd"`: "A\ufffd", `"é"`: "é",
+		`"\ud83d\ude00"`: "😀", `"\\u0041"`: `\u0041`, `"\/\b\f\n\r\t\"\\"`: "/\b\f\n\r\t\"\\",
+		`"\u0041\ufffd"`: "A\ufffd", `"é"`: "é",
 	} {
 		if got, err := unquote([]byte(given)); got != want || err != nil {
 			t.Errorf("%s: %q, %v", given, got, err)
@@ -417,7 +426,8 @@ func BenchmarkAppendAlarm(b *testing.B) {
 	a := clock.Alarm{
 		Key: d.set.Key, Generation: 1, Content: d.set.Content, CreateTime: 1e12,
 		RingRow: clock.RingRow{
-			State: clock.Scheduled, NextTryTime: d.set.RingAt, RungAt: clock.NoInstant, UpdateTime: 1e12, FinishedAt: clock.NoInstant,
+			State: clock.Scheduled, NextTryTime: d.set.RingAt, RungAt: clock.NoInstant, UpdateTime: 1e12,
+			FinishedAt: clock.NoInstant,
 		},
 	}
 	buffer := make([]byte, 0, 4096)

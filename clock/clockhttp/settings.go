@@ -74,7 +74,8 @@ func (s *Server) listSettings(c echo.Context) error {
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	b := appendList([]byte(`{"versions":`), versions, func(v *settings.Version, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
+	b := appendList([]byte(`{"versions":`), versions,
+		func(v *settings.Version, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
 	return s.respondRead(c, append(b, '}'))
 }
 

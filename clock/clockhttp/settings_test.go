@@ -48,13 +48,16 @@ func TestSettingsAreShown(t *testing.T) {
 		}
 	}
 	const defaults = `"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"paused":false`
-	want(settingsURL, `{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
-		`"effective":{"target":"amqp","alarm_targets":[],`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
+	want(settingsURL,
+		`{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
+			`"effective":{"target":"amqp","alarm_targets":[],`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
 	want(settingsURL+"/history", `{"versions":[]}`)
 
 	f.versions = []settings.Version{
 		{Application: "shop", Version: 3, Document: `{"target":"of a later build"}`, ChangedAt: 3000, ChangedBy: "c"},
-		{Application: "shop", Version: 2, Document: `{"ack_timeout":90000,"alarm_targets":["pull","amqp"],"max_rings":3,"target":"stream"}`, ChangedAt: 2000, ChangedBy: `b "b"`},
+		{Application: "shop", Version: 2,
+			Document:  `{"ack_timeout":90000,"alarm_targets":["pull","amqp"],"max_rings":3,"target":"stream"}`,
+			ChangedAt: 2000, ChangedBy: `b "b"`},
 		{Application: "shop", Version: 1, Document: `{}`, ChangedAt: 1000},
 	}
 	const (
@@ -69,10 +72,12 @@ func TestSettingsAreShown(t *testing.T) {
 	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
-	want(settingsURL, `{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
-		`"ack_timeout":"1m30s","max_rings":3,"paused":false},"applied_version":2,"applied_target":"stream"}`)
+	want(settingsURL,
+		`{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+			`"ack_timeout":"1m30s","max_rings":3,"paused":false},"applied_version":2,"applied_target":"stream"}`)
 	f.versions = []settings.Version{{Application: "shop", Version: 4, Document: `{"paused":true}`, ChangedAt: 4000}}
-	if r := h.expect(200, "", "GET", settingsURL, ""); r.field("settings.paused") != true || r.field("effective.paused") != true {
+	if r := h.expect(200, "", "GET", settingsURL, ""); r.field("settings.paused") != true ||
+		r.field("effective.paused") != true {
 		t.Errorf("%s", r.body)
 	}
 }
@@ -81,7 +86,8 @@ func TestSettingsAreShown(t *testing.T) {
 func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	f := &fakeSettings{applied: AppliedSettings{Version: 1, Target: clock.TargetWebhook}, versions: []settings.Version{{
-		Application: "shop", Version: 1, ChangedAt: 1000, Document: `{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush",` +
+		Application: "shop", Version: 1, ChangedAt: 1000,
+		Document: `{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush",` +
 			`"headers":{"authorization":"hush"},"secrets":["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]}}`,
 	}}}
 	h := start(t, func(su *setup) { su.deps.Settings = f })
@@ -191,10 +197,13 @@ func TestSetsNameAllowedTargets(t *testing.T) {
 	})
 	const shop, bank = "/v1/applications/shop/alarms/", "/v1/applications/bank/alarms/"
 	for _, c := range []struct{ target, shown, ackTimeout string }{
-		{`null`, "null", "null"}, {`"stream"`, `"stream"`, "null"}, {`"amqp"`, `"amqp"`, "null"}, {`"pull"`, `"pull"`, `"1m"`},
+		{`null`, "null", "null"}, {`"stream"`, `"stream"`, "null"}, {`"amqp"`, `"amqp"`, "null"},
+		{`"pull"`, `"pull"`, `"1m"`},
 	} {
-		r := h.expect(201, "", "PUT", shop+"of-"+strings.Trim(c.target, `"`), `{"ring_at":2000000000000,"target":`+c.target+`}`)
-		if target, ack := jsonOf(r.field("target")), jsonOf(r.field("ack_timeout")); target != c.shown || ack != c.ackTimeout {
+		r := h.expect(201, "", "PUT", shop+"of-"+strings.Trim(c.target, `"`),
+			`{"ring_at":2000000000000,"target":`+c.target+`}`)
+		if target, ack := jsonOf(r.field("target")), jsonOf(r.field("ack_timeout")); target != c.shown ||
+			ack != c.ackTimeout {
 			t.Errorf("%s is shown as %s, with ack_timeout %s", c.target, target, ack)
 		}
 	}
@@ -205,7 +214,8 @@ func TestSetsNameAllowedTargets(t *testing.T) {
 		t.Errorf("another target: %s", r.body)
 	}
 	for _, c := range []struct{ url, target, code string }{
-		{shop, `"webhook"`, "target_not_allowed"}, {bank, `"amqp"`, "target_not_allowed"}, {shop, `"pigeon"`, "invalid_value"}, {shop, `""`, "invalid_value"},
+		{shop, `"webhook"`, "target_not_allowed"}, {bank, `"amqp"`, "target_not_allowed"},
+		{shop, `"pigeon"`, "invalid_value"}, {shop, `""`, "invalid_value"},
 		{shop, `1`, "invalid_value"}, {shop, `"` + strings.Repeat("x", 1000) + `"`, "invalid_value"},
 	} {
 		if r := h.expect(422, c.code, "PUT", c.url+"wrong", `{"delay":"1h","target":`+c.target+`}`); r.field("field") != "target" {

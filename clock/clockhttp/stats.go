@@ -42,7 +42,8 @@ func (s *Server) showStats(c echo.Context) error {
 	}
 	steps, start := s.stats.Last(of)
 	if steps == nil {
-		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Detail: "the database's clock is not known yet; repeat later"}
+		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
+			Detail: "the database's clock is not known yet; repeat later"}
 	}
 	if caller := callerOf(c.Request()); !caller.CoversAll() {
 		steps = coveredSteps(steps, caller.Covers)
@@ -62,7 +63,8 @@ func statsQuery(c echo.Context) (of stats.Range, application string, err error) 
 	case stats.Day.Name:
 		of = stats.Day
 	default:
-		return of, "", clock.Invalid(clock.CodeInvalidValue, "range", fmt.Sprintf("range is %.64q; it must be hour or day", name))
+		return of, "", clock.Invalid(clock.CodeInvalidValue, "range",
+			fmt.Sprintf("range is %.64q; it must be hour or day", name))
 	}
 	application, err = applicationParam(values)
 	return of, application, err
@@ -119,7 +121,8 @@ func appendStats(b []byte, of stats.Range, application string, steps []stats.Ste
 	b = appendInstant(append(b, `,"start":`...), start)
 	for _, column := range statsColumns {
 		b = append(append(append(b, `,"`...), column.name...), `":`...)
-		b = appendList(b, steps, func(step *stats.Step, b []byte) []byte { return column.append(b, figuresOf(step, application)) })
+		b = appendList(b, steps,
+			func(step *stats.Step, b []byte) []byte { return column.append(b, figuresOf(step, application)) })
 	}
 	b = appendList(append(b, `,"applications":`...), busiestOf(steps), appendApplicationStats)
 	return append(b, '}')

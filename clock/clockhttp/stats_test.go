@@ -20,9 +20,11 @@ func (fixedStats) Last(of stats.Range) ([]stats.Step, clock.Instant) {
 	}
 	steps := make([]stats.Step, of.Steps)
 	for i := range 2 {
-		figures := stats.Figures{Sets: 3, Cancels: 2, Refused: 1, Rings: 10, Failed: 4, Lateness: stats.Sketch{Buckets: []stats.Bucket{{Index: 0, Count: 10}}, Max: 900 * time.Microsecond}}
+		figures := stats.Figures{Sets: 3, Cancels: 2, Refused: 1, Rings: 10, Failed: 4,
+			Lateness: stats.Sketch{Buckets: []stats.Bucket{{Index: 0, Count: 10}}, Max: 900 * time.Microsecond}}
 		steps[len(steps)-1-i].Total = figures
-		steps[len(steps)-1-i].Applications = map[string]*stats.Figures{"shop": &figures, fmt.Sprint("idle-", i): {Sets: 1}}
+		steps[len(steps)-1-i].Applications = map[string]*stats.Figures{"shop": &figures,
+			fmt.Sprint("idle-", i): {Sets: 1}}
 	}
 	return steps, 1_800_000_000_000
 }
@@ -50,16 +52,20 @@ func TestStatsHaveANumberForEachStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := len(got.Sets) - 1
-		if last != 719 || len(got.Rings) != 720 || got.StepSeconds != 5 || got.Range != "hour" || got.Start != "2027-01-15T08:00:00.000Z" || got.Sets[last] != sets || got.Sets[0] != 0 {
+		if last != 719 || len(got.Rings) != 720 || got.StepSeconds != 5 || got.Range != "hour" ||
+			got.Start != "2027-01-15T08:00:00.000Z" || got.Sets[last] != sets || got.Sets[0] != 0 {
 			t.Errorf("%s: %+v", query, got)
 		}
-		if sets == 3 && (got.Rings[last] != 10 || got.FailedTries[last] != 4 || *got.LatenessMax[last] != .001 || got.LatenessP99[0] != nil) {
+		if sets == 3 &&
+			(got.Rings[last] != 10 || got.FailedTries[last] != 4 || *got.LatenessMax[last] != .001 ||
+				got.LatenessP99[0] != nil) {
 			t.Errorf("%s: the last step has %d rings, %d failed tries", query, got.Rings[last], got.FailedTries[last])
 		}
 		if (got.Application != nil) != strings.Contains(query, "application") {
 			t.Errorf("%s: application %v", query, got.Application)
 		}
-		if len(got.Applications) != 3 || got.Applications[0].Application != "shop" || got.Applications[0].Sets != 6 || got.Applications[1].Application != "idle-0" {
+		if len(got.Applications) != 3 || got.Applications[0].Application != "shop" || got.Applications[0].Sets != 6 ||
+			got.Applications[1].Application != "idle-0" {
 			t.Errorf("%s: applications %+v", query, got.Applications)
 		}
 	}

@@ -52,7 +52,8 @@ func decodeInstant(raw []byte, field string, into *clock.Instant) error {
 	case raw[0] == '"':
 		return instantOfString(raw, field, into)
 	case !isNumber(raw):
-		return wrongType(field, `RFC 3339 with an offset, like "2030-01-31T18:30:00+01:00", or milliseconds since the epoch`, raw)
+		return wrongType(field,
+			`RFC 3339 with an offset, like "2030-01-31T18:30:00+01:00", or milliseconds since the epoch`, raw)
 	}
 	n, err := wholeNumber(raw, field)
 	if err != nil {
@@ -73,7 +74,8 @@ func instantOfString(raw []byte, field string, into *clock.Instant) error {
 		return err
 	}
 	if isBare(s) {
-		return clock.Invalid(clock.CodeInvalidValue, field, field+" in quotes must be RFC 3339 with an offset; write milliseconds since the epoch without quotes")
+		return clock.Invalid(clock.CodeInvalidValue, field,
+			field+" in quotes must be RFC 3339 with an offset; write milliseconds since the epoch without quotes")
 	}
 	if len(s) > maxQuoted {
 		return tooLong(field)

@@ -17,7 +17,8 @@ const (
 
 // findVanished makes the kernel end the connection when its remote host no longer acknowledges anything.
 func findVanished(conn *net.TCPConn) error {
-	err := conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval, Count: keepaliveCount})
+	err := conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval,
+		Count: keepaliveCount})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ func vanish(t *testing.T, conn net.Conn) {
 	dropAll := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &dropAll[0]})
+		failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: 1, Filter: &dropAll[0]})
 	})
 	if err != nil || failed != nil {
 		t.Fatal(err, failed)
@@ -50,7 +51,8 @@ func TestVanishedSubscriberIsFound(t *testing.T) {
 			}
 			vanish(t, conn)
 			for range rings {
-				source.deliveries <- clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")}, Done: func(int, int, error) {}}
+				source.deliveries <- clock.Delivery{Rings: []clock.Ring{testRing(clock.Text, "x")},
+					Done: func(int, int, error) {}}
 			}
 			begun := time.Now()
 			select {

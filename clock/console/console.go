@@ -25,7 +25,8 @@ const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-a
 // contentTypes holds the types of the files, by the ends of their names. The types of package mime depend on the
 // machine.
 var contentTypes = map[string]string{
-	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
 }
 
 // file is an embedded file with its headers.

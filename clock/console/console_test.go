@@ -41,8 +41,9 @@ func TestEveryFileIsServedWithItsHeaders(t *testing.T) {
 			t.Errorf("%s: %d with %d bytes", name, w.Code, w.Body.Len())
 		}
 		for header, want := range map[string]string{
-			"Content-Type": contentTypes[name[strings.LastIndexByte(name, '.'):]], "Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff",
-			"Referrer-Policy": "no-referrer", "Cache-Control": "no-cache",
+			"Content-Type": contentTypes[name[strings.LastIndexByte(name, '.'):]], "Content-Security-Policy": policy,
+			"X-Content-Type-Options": "nosniff",
+			"Referrer-Policy":        "no-referrer", "Cache-Control": "no-cache",
 		} {
 			if got := w.Header().Get(header); got != want {
 				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
@@ -69,7 +70,8 @@ func TestFileWithTheSameEntityTagIsNotSentAgain(t *testing.T) {
 	if tag == "" || tag == other.Header().Get("ETag") {
 		t.Fatalf("entity tags %q and %q", tag, other.Header().Get("ETag"))
 	}
-	if w := get(c, "", "If-None-Match: "+tag); w.Code != http.StatusNotModified || w.Body.Len() > 0 || w.Header().Get("Content-Security-Policy") == "" {
+	if w := get(c, "", "If-None-Match: "+tag); w.Code != http.StatusNotModified || w.Body.Len() > 0 ||
+		w.Header().Get("Content-Security-Policy") == "" {
 		t.Errorf("%d with %d bytes and the headers %v", w.Code, w.Body.Len(), w.Header())
 	}
 	if w := get(c, "app.js", "If-None-Match: "+tag); w.Code != http.StatusOK {

@@ -48,7 +48,8 @@ type Config struct {
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
-		Poll: 5 * time.Second, Refresh: 10 * time.Second, Settle: 30 * time.Second, Pause: 15 * time.Second, Lease: time.Minute, PageSize: 500,
+		Poll: 5 * time.Second, Refresh: 10 * time.Second, Settle: 30 * time.Second, Pause: 15 * time.Second,
+		Lease: time.Minute, PageSize: 500,
 	}
 }
 
@@ -59,7 +60,8 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("poll, pause and page size of recomputations must be positive"))
 	}
 	if c.Refresh < c.Poll || c.Settle < 2*(c.Refresh+c.Poll) {
-		errs = append(errs, errors.New("settle must be at least twice refresh and poll together: an older node asks twice before a scan counts"))
+		errs = append(errs,
+			errors.New("settle must be at least twice refresh and poll together: an older node asks twice before a scan counts"))
 	}
 	if c.Lease < clock.RequestTimeout {
 		errs = append(errs, errors.New("the lease must be at least the time of a request: a page takes that long"))
@@ -106,14 +108,16 @@ func New(cfg Config, deps Deps) (*Recomputer, error) {
 	}
 	r := &Recomputer{cfg: cfg, deps: deps, view: View{Version: deps.Data.Version()}}
 	r.moved = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "clockd_recompute_moved_alarms_total", Help: "Alarms that this node has moved because the rules of their time zone changed.",
+		Name: "clockd_recompute_moved_alarms_total",
+		Help: "Alarms that this node has moved because the rules of their time zone changed.",
 	})
 	info := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_recompute_time_zone_data_info", Help: "Version of this node's time-zone data. Always 1.",
 		ConstLabels: prometheus.Labels{"version": r.view.Version},
 	}, func() float64 { return 1 })
 	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "clockd_recompute_pending_zones", Help: "Time zones whose alarms are being recomputed by newer time-zone data, on whatever node.",
+		Name: "clockd_recompute_pending_zones",
+		Help: "Time zones whose alarms are being recomputed by newer time-zone data, on whatever node.",
 	}, func() float64 { return float64(r.View().Pending) })
 	deps.Registerer.MustRegister(r.moved, info, pending)
 	return r, nil
@@ -167,7 +171,8 @@ func (r *Recomputer) step(ctx context.Context) (wait time.Duration, err error) {
 		return 0, err
 	}
 	err = r.change(ctx, func(s *state, now int64) bool {
-		return s.Owner == r.deps.Incarnation && s.finish(p, now, r.cfg.Settle.Milliseconds(), r.cfg.Pause.Milliseconds())
+		return s.Owner == r.deps.Incarnation &&
+			s.finish(p, now, r.cfg.Settle.Milliseconds(), r.cfg.Pause.Milliseconds())
 	})
 	return 0, err
 }
@@ -233,6 +238,7 @@ func (r *Recomputer) note(s *state) {
 	r.view.Newest, r.view.Pending = s.Version, len(s.Pending)
 	if r.view.Older() && !r.warned {
 		r.warned = true
-		r.deps.Log.Warn("another node has newer time-zone data: this node goes on with its own", "version", r.view.Version, "newest", r.view.Newest)
+		r.deps.Log.Warn("another node has newer time-zone data: this node goes on with its own", "version",
+			r.view.Version, "newest", r.view.Newest)
 	}
 }

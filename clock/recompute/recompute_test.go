@@ -58,7 +58,8 @@ func newDatabase(count int) *database {
 func (d *database) set(id int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := &clock.Set{Key: clock.Key{Application: "shop", BusinessID: fmt.Sprint(id)}, Content: clock.Content{LatestRingAt: clock.NoInstant}}
+	s := &clock.Set{Key: clock.Key{Application: "shop", BusinessID: fmt.Sprint(id)},
+		Content: clock.Content{LatestRingAt: clock.NoInstant}}
 	if err := s.SetLocalTime(local, zoneName, "ring_at"); err != nil {
 		panic(err)
 	}
@@ -154,7 +155,8 @@ func (d *database) start(t *testing.T, name string, data *repeat.ZoneData) *node
 	cfg := DefaultConfig()
 	cfg.PageSize = 10
 	r, err := New(cfg, Deps{
-		Store: d, Alarms: d, Time: d, Data: data, Incarnation: name, Log: slog.New(slog.NewTextHandler(&n.log, nil)), Registerer: prometheus.NewRegistry(),
+		Store: d, Alarms: d, Time: d, Data: data, Incarnation: name, Log: slog.New(slog.NewTextHandler(&n.log, nil)),
+		Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +194,8 @@ func TestNewerDataMovesAllAlarmsOnce(t *testing.T) {
 		d.start(t, "older", old).stop()
 		young := d.start(t, "newer", repeat.Data())
 		time.Sleep(time.Second)
-		if v := young.View(); d.moved() != 25 || v.Version != "2099a" || v.Newest != "2099a" || v.Pending != 1 || v.Older() {
+		if v := young.View(); d.moved() != 25 || v.Version != "2099a" || v.Newest != "2099a" || v.Pending != 1 ||
+			v.Older() {
 			t.Errorf("%d alarms moved, view %+v", d.moved(), v)
 		}
 		time.Sleep(time.Minute)
@@ -203,8 +206,9 @@ func TestNewerDataMovesAllAlarmsOnce(t *testing.T) {
 		if moved := testutil.ToFloat64(young.Recomputer.moved); moved != 25 {
 			t.Errorf("%v alarms are counted as moved", moved)
 		}
-		if log := young.log.String(); strings.Count(log, "alarm moved") != 25 || !strings.Contains(log, "business_id=25 alarm_id=25 generation=1 time_zone="+zoneName+
-			" ring_at_before=1970-01-01T00:00:00.005Z ring_at=2027-06-01T10:00:00.000Z") {
+		if log := young.log.String(); strings.Count(log, "alarm moved") != 25 ||
+			!strings.Contains(log, "business_id=25 alarm_id=25 generation=1 time_zone="+zoneName+
+				" ring_at_before=1970-01-01T00:00:00.005Z ring_at=2027-06-01T10:00:00.000Z") {
 			t.Errorf("log: %s", log)
 		}
 	})
@@ -219,7 +223,8 @@ func TestZonesStayPendingWhileANodeWithOlderDataRuns(t *testing.T) {
 		defer young.stop()
 		late := d.start(t, "older", old)
 		time.Sleep(10 * time.Minute)
-		if v := late.View(); !v.Older() || v.Pending != 1 || strings.Count(late.log.String(), "newer time-zone data") != 1 {
+		if v := late.View(); !v.Older() || v.Pending != 1 ||
+			strings.Count(late.log.String(), "newer time-zone data") != 1 {
 			t.Errorf("the older node has the view %+v and the log %s", v, late.log.String())
 		}
 		if d.moved() != 5 {
@@ -284,7 +289,8 @@ func TestConfigGivesReasons(t *testing.T) {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*Config){
-		"page": func(c *Config) { c.PageSize = 0 }, "settle": func(c *Config) { c.Settle = 2 * c.Refresh }, "lease": func(c *Config) { c.Lease = time.Second },
+		"page": func(c *Config) { c.PageSize = 0 }, "settle": func(c *Config) { c.Settle = 2 * c.Refresh },
+		"lease": func(c *Config) { c.Lease = time.Second },
 	} {
 		cfg := DefaultConfig()
 		change(&cfg)

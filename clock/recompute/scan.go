@@ -33,7 +33,8 @@ func (r *Recomputer) recompute(ctx context.Context, zone string, keys map[int64]
 	defer cancel()
 	pending := make([]*clock.Pending, 0, len(keys))
 	for _, key := range keys {
-		pending = append(pending, r.deps.Alarms.Submit(ctx, clock.Op{Recompute: &clock.Recompute{Key: key}, Brief: true}))
+		pending = append(pending,
+			r.deps.Alarms.Submit(ctx, clock.Op{Recompute: &clock.Recompute{Key: key}, Brief: true}))
 	}
 	for _, p := range pending {
 		d, err := p.Wait(ctx)
@@ -41,7 +42,8 @@ func (r *Recomputer) recompute(ctx context.Context, zone string, keys map[int64]
 		case err == nil && d.Verdict == clock.Amend:
 			r.moved.Inc()
 			r.deps.Log.Info("alarm moved, because the rules of its time zone have changed",
-				"application", d.Alarm.Application, "business_id", d.Alarm.BusinessID, "alarm_id", d.Alarm.ID, "generation", d.Alarm.Generation,
+				"application", d.Alarm.Application, "business_id", d.Alarm.BusinessID, "alarm_id", d.Alarm.ID,
+				"generation", d.Alarm.Generation,
 				"time_zone", zone, "ring_at_before", d.RingAtBefore.String(), "ring_at", d.Alarm.NextRingAt().String())
 		case err == nil, errors.Is(err, clock.ErrNotFound):
 		case errors.Is(err, clock.ErrConflict):

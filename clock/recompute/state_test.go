@@ -41,7 +41,8 @@ func TestJoinMakesZonesWithOtherRulesPending(t *testing.T) {
 		{"older data does not lower the version", []string{"2026b", "2026a"}, "2026b", []string{"A", "C", "D"}},
 	} {
 		s := joined(c.versions...)
-		if got := slices.Sorted(maps.Keys(s.Pending)); s.Version != c.version || !slices.Equal(got, c.pending) || !maps.Equal(s.Digests, digestsOf[c.version]) {
+		if got := slices.Sorted(maps.Keys(s.Pending)); s.Version != c.version || !slices.Equal(got, c.pending) ||
+			!maps.Equal(s.Digests, digestsOf[c.version]) {
 			t.Errorf("%s: version %s, pending %v", c.name, s.Version, got)
 		}
 		text, err := s.encode()

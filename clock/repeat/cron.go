@@ -56,7 +56,8 @@ func parseCron(text string) (*cron, string, error) {
 		definitions = cronFields[1:]
 	case 6:
 	default:
-		return nil, "", refuse("cron", "the expression has %d fields, but must have %s or 6 (second first)", len(fields), fieldNames(cronFields[1:]))
+		return nil, "", refuse("cron", "the expression has %d fields, but must have %s or 6 (second first)",
+			len(fields), fieldNames(cronFields[1:]))
 	}
 	texts := make([]string, len(fields))
 	for i, field := range fields {
@@ -79,7 +80,8 @@ func parseShortForm(name string) (*cron, string, error) {
 	}
 	expression, ok := shortForms[name]
 	if !ok {
-		return nil, "", refuse("cron", "%.32q is not one of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly", name)
+		return nil, "", refuse("cron",
+			"%.32q is not one of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly", name)
 	}
 	c, _, err := parseCron(expression)
 	return c, name, err

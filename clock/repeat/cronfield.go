@@ -108,7 +108,8 @@ func (f cronField) checkValue(t term, part int, text string) (int, *Error) {
 	case text == "":
 		return 0, t.fault(part, "a value of %s is missing", f.name)
 	case !isNumber && f.names != nil:
-		return 0, t.fault(part, "%s %q is not a number from %d to %d and no name such as %s", f.name, text, f.min, f.max, f.names[1])
+		return 0, t.fault(part, "%s %q is not a number from %d to %d and no name such as %s", f.name, text, f.min,
+			f.max, f.names[1])
 	case !isNumber:
 		return 0, t.fault(part, "%s %q is not a number from %d to %d", f.name, text, f.min, f.max)
 	case n > f.max:

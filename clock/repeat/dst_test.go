@@ -18,9 +18,11 @@ func TestOccurrencesAtDaylightSavingEdges(t *testing.T) {
 		{"overlap, fixed", "Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00+02:00",
 			[]string{"2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"}},
 		{"gap, several labels ring once", "Europe/Berlin", "0,15,30 2,3 * * *", "2026-03-29T00:00:00+01:00",
-			[]string{"2026-03-29T03:00:00+02:00", "2026-03-29T03:15:00+02:00", "2026-03-29T03:30:00+02:00", "2026-03-30T02:00:00+02:00"}},
+			[]string{"2026-03-29T03:00:00+02:00", "2026-03-29T03:15:00+02:00", "2026-03-29T03:30:00+02:00",
+				"2026-03-30T02:00:00+02:00"}},
 		{"overlap, fixed hours", "Europe/Berlin", "0 1-4 * * *", "2026-10-25T00:30:00+02:00",
-			[]string{"2026-10-25T01:00:00+02:00", "2026-10-25T02:00:00+02:00", "2026-10-25T03:00:00+01:00", "2026-10-25T04:00:00+01:00"}},
+			[]string{"2026-10-25T01:00:00+02:00", "2026-10-25T02:00:00+02:00", "2026-10-25T03:00:00+01:00",
+				"2026-10-25T04:00:00+01:00"}},
 		{"gap, interval", "Europe/Berlin", "*/30 * * * *", "2026-03-29T01:00:00+01:00",
 			[]string{"2026-03-29T01:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00"}},
 		{"overlap, interval", "Europe/Berlin", "0 * * * *", "2026-10-25T01:00:00+02:00",
@@ -32,7 +34,8 @@ func TestOccurrencesAtDaylightSavingEdges(t *testing.T) {
 		{"overlap of 30 minutes", "Australia/Lord_Howe", "45 1 * * *", "2026-04-04T12:00:00+11:00",
 			[]string{"2026-04-05T01:45:00+11:00", "2026-04-06T01:45:00+10:30"}},
 		{"overlap of 30 minutes, interval", "Australia/Lord_Howe", "*/15 * * * *", "2026-04-05T01:30:00+11:00",
-			[]string{"2026-04-05T01:45:00+11:00", "2026-04-05T01:30:00+10:30", "2026-04-05T01:45:00+10:30", "2026-04-05T02:00:00+10:30"}},
+			[]string{"2026-04-05T01:45:00+11:00", "2026-04-05T01:30:00+10:30", "2026-04-05T01:45:00+10:30",
+				"2026-04-05T02:00:00+10:30"}},
 		{"midnight gap", "America/Sao_Paulo", "@daily", "2018-11-03T00:00:00-03:00",
 			[]string{"2018-11-04T01:00:00-02:00", "2018-11-05T00:00:00-02:00"}},
 		{"midnight overlap", "America/Sao_Paulo", "30 23 * * *", "2018-02-17T12:00:00-02:00",
@@ -87,7 +90,8 @@ func TestLocalTimeFollowsTheSameRule(t *testing.T) {
 			t.Errorf("%s became %+v: %v", local.Encode(), again, err)
 		}
 	}
-	for _, text := range []string{"", "2026-12-24", "2026-12-24T18:00:00Z", "2026-12-24T18:00:00+01:00", "2026-02-30T18:00:00", "2026-12-24 18:00:00",
+	for _, text := range []string{"", "2026-12-24", "2026-12-24T18:00:00Z", "2026-12-24T18:00:00+01:00",
+		"2026-02-30T18:00:00", "2026-12-24 18:00:00",
 		"2026-12-24T8:00:00", "2026-12-24T18:00:00.1234", "2026-12-24T18:00:00,5", "1960-01-01T00:00:00"} {
 		if local, err := ParseLocal(text, "UTC"); err == nil {
 			t.Errorf("%q became %s", text, local)
@@ -107,7 +111,8 @@ var walked = []struct {
 	fits     func(t time.Time) bool
 }{
 	{"30 2 * * *", false, func(t time.Time) bool { return t.Hour() == 2 && t.Minute() == 30 }},
-	{"0 0 * * 0", false, func(t time.Time) bool { return t.Hour() == 0 && t.Minute() == 0 && t.Weekday() == time.Sunday }},
+	{"0 0 * * 0", false,
+		func(t time.Time) bool { return t.Hour() == 0 && t.Minute() == 0 && t.Weekday() == time.Sunday }},
 	{"15,45 0-3,23 L,28-31 * *", false, func(t time.Time) bool {
 		return (t.Minute() == 15 || t.Minute() == 45) && (t.Hour() <= 3 || t.Hour() == 23) && t.Day() >= 28
 	}},
@@ -142,7 +147,8 @@ func walk(t *testing.T, name string, from, to int64) {
 				continue
 			}
 			if rings != (ok && next == at*1000) {
-				t.Errorf("%s in %s: at %s the walk says %v, but the next occurrence is %s", w.cron, name, rfc3339(at*1000), rings, rfc3339(next))
+				t.Errorf("%s in %s: at %s the walk says %v, but the next occurrence is %s", w.cron, name,
+					rfc3339(at*1000), rings, rfc3339(next))
 				return
 			}
 			if rings {
@@ -198,8 +204,10 @@ func TestOccurrencesMatchAWalkInUnusualYears(t *testing.T) {
 		zone     string
 		from, to int
 	}{
-		{"Pacific/Apia", 2009, 2013}, {"America/Sao_Paulo", 2017, 2020}, {"Africa/Cairo", 2010, 2015}, {"Pacific/Kwajalein", 1993, 1994},
-		{"Africa/Casablanca", 2025, 2027}, {"Asia/Pyongyang", 2015, 2019}, {"America/Caracas", 2007, 2017}, {"Antarctica/Troll", 2025, 2027},
+		{"Pacific/Apia", 2009, 2013}, {"America/Sao_Paulo", 2017, 2020}, {"Africa/Cairo", 2010, 2015},
+		{"Pacific/Kwajalein", 1993, 1994},
+		{"Africa/Casablanca", 2025, 2027}, {"Asia/Pyongyang", 2015, 2019}, {"America/Caracas", 2007, 2017},
+		{"Antarctica/Troll", 2025, 2027},
 		{"Antarctica/Casey", 2018, 2024}, {"Europe/Lisbon", 1992, 1997},
 	} {
 		from := time.Date(c.from, 1, 1, 0, 0, 0, 0, time.UTC).Unix()

@@ -57,7 +57,9 @@ func parseLabel(text string) (int64, error) {
 		if day := AbsentDay(text); day != "" {
 			return 0, refuse("local_time", "%.40q: the day %s does not exist", text, day)
 		}
-		return 0, refuse("local_time", "%.40q is not a local time such as 2026-12-24T18:00:00, without offset and with at most three decimals", text)
+		return 0, refuse("local_time",
+			"%.40q is not a local time such as 2026-12-24T18:00:00, without offset and with at most three decimals",
+			text)
 	}
 	return label.UnixMilli(), nil
 }

@@ -36,7 +36,8 @@ func TestMissedPolicies(t *testing.T) {
 	} {
 		r := mustParse(t, c.spec)
 		d := r.Due(Ringer{"shop", "4711", 1}, Occurrence{1000, 1}, c.now, 200)
-		if !slices.Equal(numbers(d.Ring), c.ring) || d.Missed != c.missed || d.Last != (c.next == 0) || d.Next.Number != c.next || d.More {
+		if !slices.Equal(numbers(d.Ring), c.ring) || d.Missed != c.missed || d.Last != (c.next == 0) ||
+			d.Next.Number != c.next || d.More {
 			t.Errorf("%s: got %+v", c.name, d)
 		}
 	}
@@ -67,7 +68,8 @@ func TestDueDecidesEachOccurrenceOnce(t *testing.T) {
 		o, ok := r.First(0)
 		all := r.Occurrences(o, 300)
 		decided := 0 // occurrences of all
-		for now, ends := int64(0), int64(150_000); ok && now < ends; now += rapid.Int64Range(1, 20_000).Draw(t, "wait") {
+		for now, ends := int64(0), int64(150_000); ok &&
+			now < ends; now += rapid.Int64Range(1, 20_000).Draw(t, "wait") {
 			d := r.Due(alarm, o, now, 500)
 			due := 0
 			for decided+due < len(all) && r.RingAt(alarm, all[decided+due]) <= now {
@@ -97,7 +99,8 @@ func TestDueAfterAVeryLongOutageGoesOnInSteps(t *testing.T) {
 		d := r.Due(Ringer{}, o, due*1000, 0)
 		missed += d.Missed
 		if !d.More {
-			if missed != due-3 || !slices.Equal(d.Ring, []Occurrence{{(due - 2) * 1000, due - 2}, {(due - 1) * 1000, due - 1}, {due * 1000, due}}) {
+			if missed != due-3 ||
+				!slices.Equal(d.Ring, []Occurrence{{(due - 2) * 1000, due - 2}, {(due - 1) * 1000, due - 1}, {due * 1000, due}}) {
 				t.Errorf("%d missed, and %+v", missed, d)
 			}
 			return
@@ -127,7 +130,8 @@ func TestJitterIsBetweenItsOccurrenceAndTheNext(t *testing.T) {
 	if len(values) < 150 {
 		t.Errorf("only %d different delays", len(values))
 	}
-	if at := r.RingAt(Ringer{"shop", "7", 2}, first); at == r.RingAt(Ringer{"shop", "8", 2}, first) || at == r.RingAt(Ringer{"shop", "7", 3}, first) {
+	if at := r.RingAt(Ringer{"shop", "7", 2}, first); at == r.RingAt(Ringer{"shop", "8", 2}, first) ||
+		at == r.RingAt(Ringer{"shop", "7", 3}, first) {
 		t.Error("the jitter does not depend on the alarm and its generation")
 	}
 	if at := r.RingAt(Ringer{"shop", "7", 2}, Occurrence{30_000, 2}); at != 35_196 {
@@ -139,7 +143,8 @@ func TestJitterIsBetweenItsOccurrenceAndTheNext(t *testing.T) {
 func TestOverlappedDecidesEachOccurrenceOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		overlap := rapid.SampledFrom([]Overlap{"", OverlapSkip, OverlapQueueOne}).Draw(t, "overlap")
-		spec := Spec{Every: 1000, Overlap: overlap, Times: rapid.Int64Range(0, 9).Draw(t, "times"), Jitter: rapid.Int64Range(0, 900).Draw(t, "jitter")}
+		spec := Spec{Every: 1000, Overlap: overlap, Times: rapid.Int64Range(0, 9).Draw(t, "times"),
+			Jitter: rapid.Int64Range(0, 900).Draw(t, "jitter")}
 		if rapid.Bool().Draw(t, "cron") {
 			spec.Every, spec.Cron = 0, "* * * * * *"
 		}

@@ -33,8 +33,10 @@ func (r Rule) Encode() string {
 		return ""
 	}
 	s := stored{
-		Version: storedVersion, Cron: r.spec.Cron, TimeZone: r.spec.TimeZone, Every: r.spec.Every, Anchor: r.spec.Anchor, Until: r.spec.Until,
-		Times: r.spec.Times, Jitter: r.spec.Jitter, LatestAfter: r.spec.LatestAfter, Missed: r.spec.Missed, MissedLimit: r.spec.MissedLimit, Overlap: r.spec.Overlap,
+		Version: storedVersion, Cron: r.spec.Cron, TimeZone: r.spec.TimeZone, Every: r.spec.Every,
+		Anchor: r.spec.Anchor, Until: r.spec.Until,
+		Times: r.spec.Times, Jitter: r.spec.Jitter, LatestAfter: r.spec.LatestAfter, Missed: r.spec.Missed,
+		MissedLimit: r.spec.MissedLimit, Overlap: r.spec.Overlap,
 	}
 	return s.encode()
 }
@@ -88,7 +90,8 @@ func (s *stored) schedule() (Schedule, error) {
 	}
 	rule, err := Parse(Spec{
 		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, Until: s.Until,
-		Times: s.Times, Jitter: s.Jitter, LatestAfter: s.LatestAfter, Missed: s.Missed, MissedLimit: s.MissedLimit, Overlap: s.Overlap,
+		Times: s.Times, Jitter: s.Jitter, LatestAfter: s.LatestAfter, Missed: s.Missed, MissedLimit: s.MissedLimit,
+		Overlap: s.Overlap,
 	})
 	return Schedule{Rule: &rule}, err
 }

@@ -43,7 +43,8 @@ func (z zone) endOfOffset(second int64) int64 {
 		return offset
 	}
 	offset := offsetAt(second)
-	return second + int64(sort.Search(int(midnight-second), func(n int) bool { return offsetAt(second+int64(n)) != offset }))
+	return second + int64(sort.Search(int(midnight-second),
+		func(n int) bool { return offsetAt(second+int64(n)) != offset }))
 }
 
 // shiftBound is longer than the difference of any two offsets, in seconds.

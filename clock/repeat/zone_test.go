@@ -15,7 +15,8 @@ import (
 func TestVersionBelongsToTheEmbeddedData(t *testing.T) {
 	sum := sha256.Sum256(zoneArchive)
 	if got := hex.EncodeToString(sum[:]); got != zoneChecksum {
-		t.Errorf("zoneinfo.zip has the checksum %s, but version %s has %s: run go generate", got, zoneVersion, zoneChecksum)
+		t.Errorf("zoneinfo.zip has the checksum %s, but version %s has %s: run go generate", got, zoneVersion,
+			zoneChecksum)
 	}
 }
 
@@ -84,7 +85,8 @@ func TestReplacedDataAppliesToWhatIsParsedLater(t *testing.T) {
 
 func TestDigestsDifferOnlyWhereTheLocalClockDiffers(t *testing.T) {
 	before := Data().Digests()
-	after := Data().With("2099a", map[string]string{"Europe/Berlin": "Asia/Tokyo", "Europe/Rome": "Europe/Vienna"}).Digests()
+	after := Data().With("2099a",
+		map[string]string{"Europe/Berlin": "Asia/Tokyo", "Europe/Rome": "Europe/Vienna"}).Digests()
 	if len(before) != len(Data().Names()) || len(after) != len(before) {
 		t.Errorf("%d and %d digests", len(before), len(after))
 	}

@@ -20,7 +20,8 @@ type Deadline struct {
 
 // NewDeadline returns the Deadline of the response to a request.
 func NewDeadline(w http.ResponseWriter, r *http.Request, timeout time.Duration) *Deadline {
-	return &Deadline{conn: http.NewResponseController(w), timeout: timeout, stream: r.ProtoMajor > 1, end: context.Background()}
+	return &Deadline{conn: http.NewResponseController(w), timeout: timeout, stream: r.ProtoMajor > 1,
+		end: context.Background()}
 }
 
 // Begin begins a write and sets its deadline. It returns an error if no further byte may be written; see EndWith.

@@ -129,18 +129,27 @@ func TestOutcomesOfADelivery(t *testing.T) {
 		d    clock.Delivery
 		want result
 	}{
-		"all is well":                     {writer{}, clock.Delivery{}, result{written: 3, begun: 3}},
-		"the kernel has the bytes later":  {writer{late: true}, clock.Delivery{}, result{written: 3, begun: 3}},
-		"the kernel never has the bytes":  {writer{late: true, stuck: true}, clock.Delivery{}, result{0, 3, context.DeadlineExceeded, context.DeadlineExceeded, false}},
-		"a write fails":                   {writer{before: at(2, errBroken)}, clock.Delivery{}, result{1, 2, errBroken, errBroken, false}},
-		"a write fails, late kernel":      {writer{late: true, before: at(2, errBroken)}, clock.Delivery{}, result{0, 2, errBroken, errBroken, false}},
-		"a write panics":                  {writer{before: bug}, clock.Delivery{}, result{1, 3, ringstream.ErrUnwritten, nil, true}},
-		"a write finds that it is late":   {writer{before: at(2, tooLate)}, clock.Delivery{}, result{1, 1, tooLate, nil, false}},
-		"late at once":                    {writer{}, clock.Delivery{TooLateToWrite: lateFrom(1)}, result{reason: tooLate}},
-		"late after a write":              {writer{}, clock.Delivery{TooLateToWrite: lateFrom(2)}, result{1, 1, tooLate, nil, false}},
-		"late after a write, late kernel": {writer{late: true}, clock.Delivery{TooLateToWrite: lateFrom(2)}, result{1, 1, tooLate, nil, false}},
-		"the question panics":             {writer{}, clock.Delivery{TooLateToWrite: func() bool { panic("a bug") }}, result{reason: ringstream.ErrUnwritten, panicked: true}},
-		"the claim has ended":             {writer{}, clock.Delivery{Context: ended}, result{reason: tooLate}},
+		"all is well":                    {writer{}, clock.Delivery{}, result{written: 3, begun: 3}},
+		"the kernel has the bytes later": {writer{late: true}, clock.Delivery{}, result{written: 3, begun: 3}},
+		"the kernel never has the bytes": {writer{late: true, stuck: true}, clock.Delivery{},
+			result{0, 3, context.DeadlineExceeded, context.DeadlineExceeded, false}},
+		"a write fails": {writer{before: at(2, errBroken)}, clock.Delivery{},
+			result{1, 2, errBroken, errBroken, false}},
+		"a write fails, late kernel": {writer{late: true, before: at(2, errBroken)}, clock.Delivery{},
+			result{0, 2, errBroken, errBroken, false}},
+		"a write panics": {writer{before: bug}, clock.Delivery{},
+			result{1, 3, ringstream.ErrUnwritten, nil, true}},
+		"a write finds that it is late": {writer{before: at(2, tooLate)}, clock.Delivery{},
+			result{1, 1, tooLate, nil, false}},
+		"late at once": {writer{}, clock.Delivery{TooLateToWrite: lateFrom(1)},
+			result{reason: tooLate}},
+		"late after a write": {writer{}, clock.Delivery{TooLateToWrite: lateFrom(2)},
+			result{1, 1, tooLate, nil, false}},
+		"late after a write, late kernel": {writer{late: true}, clock.Delivery{TooLateToWrite: lateFrom(2)},
+			result{1, 1, tooLate, nil, false}},
+		"the question panics": {writer{}, clock.Delivery{TooLateToWrite: func() bool { panic("a bug") }},
+			result{reason: ringstream.ErrUnwritten, panicked: true}},
+		"the claim has ended": {writer{}, clock.Delivery{Context: ended}, result{reason: tooLate}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -164,7 +173,8 @@ func TestEndOfTheClaimEndsTheWaitForTheKernel(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		if got := deliver(t, &w, clock.Delivery{Context: ctx}); got.begun != 3 || got.written != 0 || got.reason == nil || got.err != nil {
+		if got := deliver(t, &w, clock.Delivery{Context: ctx}); got.begun != 3 || got.written != 0 ||
+			got.reason == nil || got.err != nil {
 			t.Errorf("%+v", got)
 		}
 		if took := time.Since(began); took != time.Second {
@@ -185,7 +195,8 @@ func TestStreamBeatsUntilTheServerStops(t *testing.T) {
 		deliveries, stopping, ended := make(subscription), make(chan struct{}), make(chan error)
 		record := newJournal(t, &resender{}).Open("shop", "")
 		defer record.Close()
-		s := ringstream.Stream{Writer: w, Subscription: deliveries, Record: record, Timeout: time.Minute, Heartbeat: time.Second, Stopping: stopping}
+		s := ringstream.Stream{Writer: w, Subscription: deliveries, Record: record, Timeout: time.Minute,
+			Heartbeat: time.Second, Stopping: stopping}
 		go func() { ended <- s.Run(t.Context()) }()
 		synctest.Wait()
 		if n := atomic.LoadInt32(&w.beats); n != 1 {
@@ -214,7 +225,8 @@ func TestStreamEndsWithAFailedWrite(t *testing.T) {
 	deliveries <- clock.Delivery{Rings: make([]clock.Ring, 1), Done: func(int, int, error) {}}
 	record := newJournal(t, &resender{}).Open("shop", "")
 	defer record.Close()
-	s := ringstream.Stream{Writer: w, Subscription: deliveries, Record: record, Timeout: time.Minute, Heartbeat: time.Hour}
+	s := ringstream.Stream{Writer: w, Subscription: deliveries, Record: record, Timeout: time.Minute,
+		Heartbeat: time.Hour}
 	if err := s.Run(t.Context()); !errors.Is(err, errBroken) {
 		t.Error(err)
 	}

@@ -172,7 +172,8 @@ func (j *Journal) add(a *application, e entry) {
 	a.entries = append(a.entries, e)
 	j.metrics.entries.Inc()
 	if j.entries++; j.entries > journalEntries {
-		largest := slices.MaxFunc(slices.Collect(maps.Values(j.applications)), func(x, y *application) int { return len(x.entries) - len(y.entries) })
+		largest := slices.MaxFunc(slices.Collect(maps.Values(j.applications)),
+			func(x, y *application) int { return len(x.entries) - len(y.entries) })
 		j.forget(largest, largest.forgetOldest)
 	}
 }

@@ -91,10 +91,12 @@ type client struct {
 // open opens a stream of the application shop that resumes after lastID.
 func open(t *testing.T, j *ringstream.Journal, lastID string) *client {
 	t.Helper()
-	c := &client{t: t, journal: j, record: j.Open("shop", lastID), deliveries: make(subscription), ended: make(chan error, 1), writer: &writer{}}
+	c := &client{t: t, journal: j, record: j.Open("shop", lastID), deliveries: make(subscription),
+		ended: make(chan error, 1), writer: &writer{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.leave = cancel
-	s := ringstream.Stream{Writer: c.writer, Subscription: c.deliveries, Record: c.record, Timeout: time.Minute, Heartbeat: time.Hour}
+	s := ringstream.Stream{Writer: c.writer, Subscription: c.deliveries, Record: c.record, Timeout: time.Minute,
+		Heartbeat: time.Hour}
 	go func() {
 		defer c.record.Close()
 		c.ended <- s.Run(ctx)
@@ -105,7 +107,8 @@ func open(t *testing.T, j *ringstream.Journal, lastID string) *client {
 
 // ringOf returns the first ring of the alarm.
 func ringOf(id int64) clock.Ring {
-	return clock.Ring{AlarmID: id, Key: clock.Key{Application: "shop"}, Generation: 1, RingNo: 1, ClaimID: fmt.Sprintf("claim-%d", id)}
+	return clock.Ring{AlarmID: id, Key: clock.Key{Application: "shop"}, Generation: 1, RingNo: 1,
+		ClaimID: fmt.Sprintf("claim-%d", id)}
 }
 
 // write writes rings of the alarms to the stream. It returns how many were written.
@@ -159,8 +162,10 @@ func TestResumedStreamSendsLaterRingsAgain(t *testing.T) {
 		want(t, "opening", second.record.Opening().Resumed, ringstream.Resumed)
 		want(t, "missing", second.record.Opening().Missing, 2)
 		if !slices.Equal(r.resends, []clock.Resend{
-			{Key: clock.Key{Application: "shop"}, Ring: clock.RingID{AlarmID: 4, Generation: 1, RingNo: 1}, ClaimID: "claim-4", Target: clock.TargetStream},
-			{Key: clock.Key{Application: "shop"}, Ring: clock.RingID{AlarmID: 5, Generation: 1, RingNo: 1}, ClaimID: "claim-5", Target: clock.TargetStream},
+			{Key: clock.Key{Application: "shop"}, Ring: clock.RingID{AlarmID: 4, Generation: 1, RingNo: 1},
+				ClaimID: "claim-4", Target: clock.TargetStream},
+			{Key: clock.Key{Application: "shop"}, Ring: clock.RingID{AlarmID: 5, Generation: 1, RingNo: 1},
+				ClaimID: "claim-5", Target: clock.TargetStream},
 		}) {
 			t.Errorf("resends %+v", r.resends)
 		}
@@ -265,9 +270,11 @@ func TestFormerStreamBeginsNoRing(t *testing.T) {
 		resumed := j.Open("shop", former.Opening().Position)
 		deliveries := make(subscription, 1)
 		begun, reason := -1, error(nil)
-		deliveries <- clock.Delivery{Rings: []clock.Ring{ringOf(1)}, Done: func(_, b int, err error) { begun, reason = b, err }}
+		deliveries <- clock.Delivery{Rings: []clock.Ring{ringOf(1)},
+			Done: func(_, b int, err error) { begun, reason = b, err }}
 		w := &writer{}
-		s := ringstream.Stream{Writer: w, Subscription: deliveries, Record: former, Timeout: time.Minute, Heartbeat: time.Hour}
+		s := ringstream.Stream{Writer: w, Subscription: deliveries, Record: former, Timeout: time.Minute,
+			Heartbeat: time.Hour}
 		if err := s.Run(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -358,8 +365,10 @@ func TestJournalIsBounded(t *testing.T) {
 				all[i] = ringOf(int64(i + 1))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			deliveries <- clock.Delivery{Rings: all, TooLateToWrite: func() bool { return true }, Done: func(int, int, error) { cancel() }}
-			s := ringstream.Stream{Writer: &writer{}, Subscription: deliveries, Record: record, Timeout: time.Minute, Heartbeat: time.Hour}
+			deliveries <- clock.Delivery{Rings: all, TooLateToWrite: func() bool { return true },
+				Done: func(int, int, error) { cancel() }}
+			s := ringstream.Stream{Writer: &writer{}, Subscription: deliveries, Record: record, Timeout: time.Minute,
+				Heartbeat: time.Hour}
 			if err := s.Run(ctx); err != nil {
 				t.Error(err)
 			}

@@ -79,7 +79,8 @@ func (r *Record) resend(ctx context.Context) {
 func (r *Record) resendOnce(ctx context.Context, batch []entry) (failed []entry) {
 	resends := make([]clock.Resend, len(batch))
 	for i, e := range batch {
-		resends[i] = clock.Resend{Key: clock.Key{Application: r.application.name}, Ring: e.ring, ClaimID: e.claimID, Target: clock.TargetStream}
+		resends[i] = clock.Resend{Key: clock.Key{Application: r.application.name}, Ring: e.ring, ClaimID: e.claimID,
+			Target: clock.TargetStream}
 	}
 	done := make(map[entry]bool, len(batch))
 	for i, p := range r.journal.alarms.Resend(ctx, resends) {

@@ -28,7 +28,8 @@ func (a *AMQP) Validate() error {
 	}
 	for field, value := range map[string]string{"exchange": a.Exchange, "routing_key": a.RoutingKey} {
 		if len(value) > maxAMQPName || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-			return invalid(clock.CodeInvalidValue, field, fmt.Sprintf("%s must be UTF-8 of at most %d bytes, without control characters", field, maxAMQPName))
+			return invalid(clock.CodeInvalidValue, field,
+				fmt.Sprintf("%s must be UTF-8 of at most %d bytes, without control characters", field, maxAMQPName))
 		}
 	}
 	return nil

@@ -71,15 +71,18 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 }
 
 // Fields are the names of the fields of a settings document, in the order in which Encode writes them.
-var Fields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout", "max_rings", "paused"}
+var Fields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "grpc", "retry", "ack_timeout",
+	"max_rings", "paused"}
 
 // Parse reads a settings document: a JSON object. A *clock.Error of kind clock.ErrInvalid names the field at fault.
 func Parse(document string) (Settings, error) {
 	var s Settings
 	if len(document) > MaxDocument {
-		return s, invalid(clock.CodeOutOfRange, "", fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
+		return s, invalid(clock.CodeOutOfRange, "",
+			fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
 	}
-	err := eachMember("", []byte(document), Fields, func(name string, raw []byte) error { return settingFields[name](&s, raw) })
+	err := eachMember("", []byte(document), Fields,
+		func(name string, raw []byte) error { return settingFields[name](&s, raw) })
 	if err == nil {
 		err = s.Validate()
 	}
@@ -155,7 +158,8 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 		case err != nil || !isName:
 			return whole
 		case known != nil && !slices.Contains(known, name):
-			return invalid(clock.CodeUnknownField, parent+cleanName(name), fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
+			return invalid(clock.CodeUnknownField, parent+cleanName(name),
+				fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
 		case seen[name]:
 			field := parent + cleanName(name)
 			return invalid(clock.CodeAmbiguous, field, field+" occurs twice; give it once")
@@ -194,7 +198,8 @@ func parseDurationField(raw []byte, field string, into *time.Duration) error {
 		*into, err = clock.DurationOfMillis(ms)
 	}
 	if err != nil {
-		return invalid(clock.CodeInvalidValue, field, fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
+		return invalid(clock.CodeInvalidValue, field,
+			fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
 	}
 	return nil
 }
@@ -230,7 +235,8 @@ func (s *Settings) Encode() string {
 	document.AMQP, document.Webhook, document.Kafka = s.AMQP.format(), s.Webhook.format(), s.Kafka.format()
 	document.GRPC = s.GRPC.format()
 	if s.Retry != nil {
-		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor, Cap: s.Retry.Cap.String()}
+		document.Retry = &retryFormat{Initial: s.Retry.Initial.String(), Factor: s.Retry.Factor,
+			Cap: s.Retry.Cap.String()}
 		if s.Retry.Limit != clock.NoLimit {
 			document.Retry.Limit = &s.Retry.Limit
 		}

@@ -64,7 +64,8 @@ func parseEndpointURL(text string) (*url.URL, error) {
 
 // ownHeaders are the headers that clockd or the HTTP client writes.
 var ownHeaders = []string{
-	"connection", "content-encoding", "content-length", "content-type", "expect", "host", "keep-alive", "te", "trailer", "traceparent",
+	"connection", "content-encoding", "content-length", "content-type", "expect", "host", "keep-alive", "te", "trailer",
+	"traceparent",
 	"transfer-encoding", "upgrade",
 }
 
@@ -81,7 +82,8 @@ func validateHeaders(object string, headers map[string]string) error {
 		own := func(prefix string) bool { return strings.HasPrefix(lower, prefix) }
 		switch size += len(name) + len(value); {
 		case len(headers) > maxEndpointHeaders || size > maxHeaderBytes:
-			return invalid(clock.CodeOutOfRange, object, fmt.Sprintf("%s must be at most %d, with %d bytes in all", object, maxEndpointHeaders, maxHeaderBytes))
+			return invalid(clock.CodeOutOfRange, object,
+				fmt.Sprintf("%s must be at most %d, with %d bytes in all", object, maxEndpointHeaders, maxHeaderBytes))
 		case !isToken(name):
 			return invalid(clock.CodeInvalidValue, field, field+" is not the name of a header")
 		case slices.Contains(ownHeaders, lower) || slices.ContainsFunc(ownPrefixes, own):
@@ -100,7 +102,8 @@ func validateHeaders(object string, headers map[string]string) error {
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') &&
+			!strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
 			return false
 		}
 	}
@@ -109,7 +112,8 @@ func isToken(s string) bool {
 
 // IsHeaderValue reports whether s is printable ASCII without blanks at its ends.
 func IsHeaderValue(s string) bool {
-	return s != "" && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
+	return s != "" && strings.TrimSpace(s) == s &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
 }
 
 // cleanName returns the name of a member as an error may repeat it.

@@ -33,7 +33,8 @@ func (g *GRPC) equals(other *GRPC) bool {
 	if g == nil || other == nil {
 		return g == other
 	}
-	return g.URL == other.URL && g.Method == other.Method && maps.Equal(g.Metadata, other.Metadata) && g.Timeout == other.Timeout &&
+	return g.URL == other.URL && g.Method == other.Method && maps.Equal(g.Metadata, other.Metadata) &&
+		g.Timeout == other.Timeout &&
 		g.Concurrency == other.Concurrency
 }
 
@@ -45,11 +46,13 @@ func (g *GRPC) Validate() error {
 	}
 	switch service, method, _ := strings.Cut(g.Method, "/"); {
 	case g.Method == "":
-		return invalid(clock.CodeRequired, "method", "method is required: the service and its method, as in shop.v1.Alarms/Ring")
+		return invalid(clock.CodeRequired, "method",
+			"method is required: the service and its method, as in shop.v1.Alarms/Ring")
 	case len(g.Method) > maxGRPCMethod:
 		return invalid(clock.CodeOutOfRange, "method", fmt.Sprintf("method has more than %d bytes", maxGRPCMethod))
 	case !isProtoName(service, true) || !isProtoName(method, false):
-		return invalid(clock.CodeInvalidValue, "method", "method must be a service and its method, as in shop.v1.Alarms/Ring")
+		return invalid(clock.CodeInvalidValue, "method",
+			"method must be a service and its method, as in shop.v1.Alarms/Ring")
 	}
 	if err := validateHeaders("metadata", g.Metadata); err != nil {
 		return err
@@ -62,9 +65,11 @@ func (g *GRPC) Validate() error {
 	}
 	switch {
 	case g.Timeout < MinEndpointTimeout || g.Timeout > MaxEndpointTimeout || g.Timeout%time.Millisecond != 0:
-		return invalid(clock.CodeOutOfRange, "timeout", fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
+		return invalid(clock.CodeOutOfRange, "timeout",
+			fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
 	case g.Concurrency < 1 || g.Concurrency > MaxEndpointConcurrency:
-		return invalid(clock.CodeOutOfRange, "concurrency", fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
+		return invalid(clock.CodeOutOfRange, "concurrency",
+			fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
 	}
 	return nil
 }
@@ -76,7 +81,8 @@ func (g *GRPC) ParsedURL() (*url.URL, error) {
 		return nil, err
 	}
 	if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery {
-		return nil, invalid(clock.CodeInvalidValue, "url", "url must have neither a path nor a query: method names the service and its method")
+		return nil, invalid(clock.CodeInvalidValue, "url",
+			"url must have neither a path nor a query: method names the service and its method")
 	}
 	u.Path = "/" + g.Method
 	return u, nil
@@ -86,7 +92,8 @@ func (g *GRPC) ParsedURL() (*url.URL, error) {
 func isProtoName(s string, dots bool) bool {
 	for _, part := range strings.Split(s, ".") {
 		for i, r := range part {
-			if letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'; !letter && (i == 0 || r < '0' || r > '9') {
+			if letter := r == '_' || r >= 'a' && r <= 'z' ||
+				r >= 'A' && r <= 'Z'; !letter && (i == 0 || r < '0' || r > '9') {
 				return false
 			}
 		}

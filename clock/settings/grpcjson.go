@@ -50,7 +50,8 @@ func (g *GRPC) format() *grpcFormat {
 	if g == nil {
 		return nil
 	}
-	return &grpcFormat{URL: g.URL, Method: g.Method, Metadata: g.Metadata, Timeout: shortDuration(g.Timeout), Concurrency: g.Concurrency}
+	return &grpcFormat{URL: g.URL, Method: g.Method, Metadata: g.Metadata, Timeout: shortDuration(g.Timeout),
+		Concurrency: g.Concurrency}
 }
 
 // RedactedJSON returns the method as it is in the document of Settings.Redacted; null for nil.

@@ -52,7 +52,8 @@ func (k *Kafka) Validate() error {
 	case len(k.Topic) > maxKafkaTopic:
 		return invalid(clock.CodeOutOfRange, "topic", fmt.Sprintf("topic has more than %d bytes", maxKafkaTopic))
 	case k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic, func(r rune) bool { return !legal(r) }):
-		return invalid(clock.CodeInvalidValue, "topic", "topic must be of letters, digits, dots, underscores and hyphens, and neither . nor ..")
+		return invalid(clock.CodeInvalidValue, "topic",
+			"topic must be of letters, digits, dots, underscores and hyphens, and neither . nor ..")
 	case k.Key != KafkaKeyBusinessID && k.Key != KafkaKeyApplication && k.Key != KafkaKeyNone:
 		return invalid(clock.CodeInvalidValue, "key", "key must be business_id, application or none")
 	case k.Headers != KafkaHeadersFull && k.Headers != KafkaHeadersLean:

@@ -18,25 +18,32 @@ func TestSettingsAreReadAsDocumented(t *testing.T) {
 		`{}`:                    {},
 		` { "target" : null } `: {},
 		`{"target":"stream","retry":{"initial":2000,"factor":1,"cap":"1m","limit":3},"ack_timeout":"90s","max_rings":4}`: {
-			Defaults: clock.Defaults{Target: clock.TargetStream, Retry: &limit3, AckTimeout: new(90 * time.Second), MaxRings: new(4)},
+			Defaults: clock.Defaults{Target: clock.TargetStream, Retry: &limit3, AckTimeout: new(90 * time.Second),
+				MaxRings: new(4)},
 		},
 		`{"target":"webhook","webhook":{"url":"https://a.example/","secrets":["` + string(oldSecret) + `"]}}`: {
 			Defaults: clock.Defaults{Target: clock.TargetWebhook}, Webhook: NewWebhook("https://a.example/", oldSecret),
 		},
-		`{"target":"kafka","kafka":{"topic":"shop.rings"}}`:     {Defaults: clock.Defaults{Target: clock.TargetKafka}, Kafka: NewKafka("shop.rings")},
-		`{"kafka":{"topic":"a","key":"none","headers":"lean"}}`: {Kafka: &Kafka{Topic: "a", Key: KafkaKeyNone, Headers: KafkaHeadersLean}},
+		`{"target":"kafka","kafka":{"topic":"shop.rings"}}`: {Defaults: clock.Defaults{Target: clock.TargetKafka},
+			Kafka: NewKafka("shop.rings")},
+		`{"kafka":{"topic":"a","key":"none","headers":"lean"}}`: {Kafka: &Kafka{Topic: "a", Key: KafkaKeyNone,
+			Headers: KafkaHeadersLean}},
 		`{"target":"grpc","grpc":{"url":"https://a.example:8443","method":"a.B/C","metadata":{"authorization":"x"},"timeout":"1500ms"}}`: {
 			Defaults: clock.Defaults{Target: clock.TargetGRPC}, GRPC: &GRPC{
-				URL: "https://a.example:8443", Method: "a.B/C", Metadata: map[string]string{"authorization": "x"}, Timeout: 1500 * time.Millisecond,
+				URL: "https://a.example:8443", Method: "a.B/C", Metadata: map[string]string{"authorization": "x"},
+				Timeout:     1500 * time.Millisecond,
 				Concurrency: DefaultEndpointConcurrency,
 			},
 		},
 		`{"alarm_targets":["pull","stream","pull"]}`: {Defaults: clock.Defaults{Allowed: []clock.TargetKind{clock.TargetStream, clock.TargetPull}}},
-		`{"paused":true}`:                        {Paused: true},
-		`{"paused":false}`:                       {},
-		`{"target":"amqp","retry":{"limit":0}}`:  {Defaults: clock.Defaults{Target: clock.TargetAMQP, Retry: &onlyLimit}},
-		`{"retry":{},"ack_timeout":1000}`:        {Defaults: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()), AckTimeout: new(time.Second)}},
-		`{"retry":{"limit":null},"max_rings":1}`: {Defaults: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()), MaxRings: new(1)}},
+		`{"paused":true}`:  {Paused: true},
+		`{"paused":false}`: {},
+		`{"target":"amqp","retry":{"limit":0}}`: {Defaults: clock.Defaults{Target: clock.TargetAMQP,
+			Retry: &onlyLimit}},
+		`{"retry":{},"ack_timeout":1000}`: {Defaults: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()),
+			AckTimeout: new(time.Second)}},
+		`{"retry":{"limit":null},"max_rings":1}`: {Defaults: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()),
+			MaxRings: new(1)}},
 	} {
 		got, err := Parse(document)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -89,12 +96,17 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"grpc":{"url":"https://a.example","method":"a.B/C/D"}}`, clock.CodeInvalidValue, "grpc.method"},
 		{`{"grpc":{"url":"https://a.example","method":"/a.B/C"}}`, clock.CodeInvalidValue, "grpc.method"},
 		{`{"grpc":{"url":"https://a.example","method":"a..B/C"}}`, clock.CodeInvalidValue, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"` + strings.Repeat("a", 600) + `/C"}}`, clock.CodeOutOfRange, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"grpc-timeout":"1S"}}}`, clock.CodeInvalidValue, "grpc.metadata.grpc-timeout"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"x-Bin":"x"}}}`, clock.CodeInvalidValue, "grpc.metadata.x-Bin"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"x-clockd-a":"x"}}}`, clock.CodeInvalidValue, "grpc.metadata.x-clockd-a"},
+		{`{"grpc":{"url":"https://a.example","method":"` + strings.Repeat("a", 600) + `/C"}}`, clock.CodeOutOfRange,
+			"grpc.method"},
+		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"grpc-timeout":"1S"}}}`,
+			clock.CodeInvalidValue, "grpc.metadata.grpc-timeout"},
+		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"x-Bin":"x"}}}`, clock.CodeInvalidValue,
+			"grpc.metadata.x-Bin"},
+		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"x-clockd-a":"x"}}}`, clock.CodeInvalidValue,
+			"grpc.metadata.x-clockd-a"},
 		{`{"grpc":{"url":"https://a.example","method":"a.B/C","timeout":"1ms"}}`, clock.CodeOutOfRange, "grpc.timeout"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","concurrency":0}}`, clock.CodeOutOfRange, "grpc.concurrency"},
+		{`{"grpc":{"url":"https://a.example","method":"a.B/C","concurrency":0}}`, clock.CodeOutOfRange,
+			"grpc.concurrency"},
 		{`{"target":1}`, clock.CodeInvalidValue, "target"},
 		{`{"alarm_targets":"stream"}`, clock.CodeInvalidValue, "alarm_targets"},
 		{`{"alarm_targets":["stream",""]}`, clock.CodeInvalidValue, "alarm_targets"},
@@ -137,7 +149,8 @@ func TestEveryFieldIsDecoded(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"target":"stream","retry":{"initial":"2s","factor":1.5,"cap":"1m","limit":3},"ack_timeout":"1m30s","max_rings":4}`,
-		`{"kafka":{"topic":"a","key":"application","headers":"lean"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`, `{"target":null}`, `[{`, `{"a":{}}`, `{"alarm_targets":["pull"]}`,
+		`{"kafka":{"topic":"a","key":"application","headers":"lean"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`,
+		`{"target":null}`, `[{`, `{"a":{}}`, `{"alarm_targets":["pull"]}`,
 	} {
 		f.Add(seed)
 	}
@@ -151,7 +164,8 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Parse(s.Encode())
 		if err != nil || !reflect.DeepEqual(again, s) {
-			t.Fatalf("%q is read as %+v and encoded as %s, which is read as %+v, %v", document, s, s.Encode(), again, err)
+			t.Fatalf("%q is read as %+v and encoded as %s, which is read as %+v, %v", document, s, s.Encode(), again,
+				err)
 		}
 	})
 }

@@ -196,10 +196,12 @@ func (w *Watch) parse(v Version, known *Current) *Current {
 		if known != nil && known.GRPC.equals(settings.GRPC) {
 			settings.GRPC = known.GRPC
 		}
-		w.log.Debug("settings of an application are new", "application", v.Application, "version", v.Version, "changed_by", v.ChangedBy)
+		w.log.Debug("settings of an application are new", "application", v.Application, "version", v.Version,
+			"changed_by", v.ChangedBy)
 		return &Current{Settings: settings, Stored: v}
 	}
-	w.log.Error("the settings of an application cannot be read: its alarms wait", "application", v.Application, "version", v.Version, "err", err)
+	w.log.Error("the settings of an application cannot be read: its alarms wait", "application", v.Application,
+		"version", v.Version, "err", err)
 	c := &Current{Stored: v, Unreadable: err}
 	if known != nil {
 		c.Settings = known.Settings

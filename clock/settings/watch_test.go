@@ -88,11 +88,13 @@ func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
 			table.put("shop", map[bool]string{true: `{"target":"stream"}`, false: `{"target":"amqp"}`}[version%2 == 0])
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if s := w.Snapshot().Of("shop"); s == nil || s.Stored.Version != int64(version+2) || (s.Target == clock.TargetStream) != (version%2 == 0) {
+			if s := w.Snapshot().Of("shop"); s == nil || s.Stored.Version != int64(version+2) ||
+				(s.Target == clock.TargetStream) != (version%2 == 0) {
 				t.Fatalf("after change %d: %+v", version, s)
 			}
 		}
-		if len(*reported) != 21 || !slices.Equal((*reported)[0], []string{"old"}) || !slices.Equal((*reported)[20], []string{"shop"}) {
+		if len(*reported) != 21 || !slices.Equal((*reported)[0], []string{"old"}) ||
+			!slices.Equal((*reported)[20], []string{"shop"}) {
 			t.Errorf("reported %v", *reported)
 		}
 		before := table.reads

@@ -37,8 +37,9 @@ type Webhook struct {
 // NewWebhook returns an endpoint with the defaults.
 func NewWebhook(address string, secrets ...WebhookSecret) *Webhook {
 	return &Webhook{
-		URL: address, Method: "POST", Body: PayloadBody, Timeout: DefaultEndpointTimeout, Concurrency: DefaultEndpointConcurrency,
-		Secrets: secrets,
+		URL: address, Method: "POST", Body: PayloadBody, Timeout: DefaultEndpointTimeout,
+		Concurrency: DefaultEndpointConcurrency,
+		Secrets:     secrets,
 	}
 }
 
@@ -47,7 +48,8 @@ func (w *Webhook) equals(other *Webhook) bool {
 	if w == nil || other == nil {
 		return w == other
 	}
-	return w.URL == other.URL && w.Method == other.Method && maps.Equal(w.Headers, other.Headers) && w.Body == other.Body &&
+	return w.URL == other.URL && w.Method == other.Method && maps.Equal(w.Headers, other.Headers) &&
+		w.Body == other.Body &&
 		w.Timeout == other.Timeout && w.Concurrency == other.Concurrency && slices.Equal(w.Secrets, other.Secrets)
 }
 
@@ -67,9 +69,11 @@ func (w *Webhook) Validate() error {
 	case w.Body != PayloadBody && w.Body != EnvelopeBody:
 		return invalid(clock.CodeInvalidValue, "body", "body must be payload or envelope")
 	case w.Timeout < MinEndpointTimeout || w.Timeout > MaxEndpointTimeout || w.Timeout%time.Millisecond != 0:
-		return invalid(clock.CodeOutOfRange, "timeout", fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
+		return invalid(clock.CodeOutOfRange, "timeout",
+			fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
 	case w.Concurrency < 1 || w.Concurrency > MaxEndpointConcurrency:
-		return invalid(clock.CodeOutOfRange, "concurrency", fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
+		return invalid(clock.CodeOutOfRange, "concurrency",
+			fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
 	}
 	_, err := w.Keys()
 	return err
@@ -86,9 +90,11 @@ func (w *Webhook) ParsedURL() (*url.URL, error) { return parseEndpointURL(w.URL)
 func (w *Webhook) Keys() ([][]byte, error) {
 	switch {
 	case len(w.Secrets) == 0:
-		return nil, invalid(clock.CodeRequired, "secrets", "secrets needs at least one signing secret, whsec_ with 24 to 64 bytes in base64")
+		return nil, invalid(clock.CodeRequired, "secrets",
+			"secrets needs at least one signing secret, whsec_ with 24 to 64 bytes in base64")
 	case len(w.Secrets) > maxWebhookSecrets:
-		return nil, invalid(clock.CodeOutOfRange, "secrets", fmt.Sprintf("secrets must be at most %d", maxWebhookSecrets))
+		return nil, invalid(clock.CodeOutOfRange, "secrets",
+			fmt.Sprintf("secrets must be at most %d", maxWebhookSecrets))
 	}
 	keys := make([][]byte, len(w.Secrets))
 	for i, s := range w.Secrets {

@@ -33,7 +33,8 @@ func with(name, value string) string {
 func TestEndpointHasDefaults(t *testing.T) {
 	e, err := parseWebhook([]byte(minimal))
 	want := &Webhook{
-		URL: "https://shop.example/rings", Method: "POST", Body: PayloadBody, Timeout: 15 * time.Second, Concurrency: 16, Secrets: []WebhookSecret{oldSecret},
+		URL: "https://shop.example/rings", Method: "POST", Body: PayloadBody, Timeout: 15 * time.Second,
+		Concurrency: 16, Secrets: []WebhookSecret{oldSecret},
 	}
 	if err != nil || !reflect.DeepEqual(e, want) {
 		t.Errorf("%+v, %v", e, err)
@@ -137,14 +138,16 @@ func TestWrongEndpointIsRefusedWithItsField(t *testing.T) {
 		{with("secrets", `"whsec_"`), clock.CodeInvalidValue, "secrets"},
 		{with("secrets", `[1]`), clock.CodeInvalidValue, "secrets[0]"},
 		{with("secrets", `["C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]`), clock.CodeInvalidValue, "secrets[0]"},
-		{with("secrets", `["`+string(oldSecret)+`","whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7o"]`), clock.CodeInvalidValue, "secrets[1]"},
+		{with("secrets", `["`+string(oldSecret)+`","whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7o"]`), clock.CodeInvalidValue,
+			"secrets[1]"},
 		{with("secrets", `["`+string(oldSecret)+`","`+string(oldSecret)+`"]`), clock.CodeAmbiguous, "secrets[1]"},
 		{with("secrets", `["whsec_`+strings.Repeat("AAAA", 7)+`"]`), clock.CodeInvalidValue, "secrets[0]"},
 		{with("secrets", `["whsec_`+strings.Repeat("AAAA", 22)+`"]`), clock.CodeInvalidValue, "secrets[0]"},
 	} {
 		_, err := parseWebhook([]byte(c.in))
 		got, ok := errors.AsType[*clock.Error](err)
-		if !ok || !errors.Is(err, clock.ErrInvalid) || got.Code != c.code || got.Field != webhookField(c.field) || got.Detail == "" {
+		if !ok || !errors.Is(err, clock.ErrInvalid) || got.Code != c.code || got.Field != webhookField(c.field) ||
+			got.Detail == "" {
 			t.Errorf("%.80s: %+v, want code %s, field %s", c.in, got, c.code, c.field)
 		}
 		if err != nil && strings.Contains(err.Error(), "C2FVsB") {

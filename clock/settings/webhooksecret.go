@@ -51,7 +51,8 @@ func (s WebhookSecret) Key() ([]byte, error) {
 		return nil, fmt.Errorf("must be standard base64 with padding behind %s", webhookSecretPrefix)
 	}
 	if len(key) < minWebhookSecretBytes || len(key) > maxWebhookSecretBytes {
-		return nil, fmt.Errorf("must hold from %d to %d bytes, and holds %d", minWebhookSecretBytes, maxWebhookSecretBytes, len(key))
+		return nil, fmt.Errorf("must hold from %d to %d bytes, and holds %d", minWebhookSecretBytes,
+			maxWebhookSecretBytes, len(key))
 	}
 	return key, nil
 }

@@ -27,7 +27,8 @@ func sketchOf(ms []int64) Sketch {
 
 func TestQuantilesOfJoinedSketchesAreWithinFivePercent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SliceOfN(rapid.SliceOfN(rapid.Int64Range(0, 90_000_000), 1, 40), 1, 6).Draw(t, "latenesses of nodes")
+		parts := rapid.SliceOfN(rapid.SliceOfN(rapid.Int64Range(0, 90_000_000), 1, 40), 1, 6).Draw(t,
+			"latenesses of nodes")
 		var all []int64
 		var joined Sketch
 		for _, part := range parts {
@@ -36,7 +37,8 @@ func TestQuantilesOfJoinedSketchesAreWithinFivePercent(t *testing.T) {
 			joined.Add(&s)
 		}
 		slices.Sort(all)
-		if whole := sketchOf(all); !slices.Equal(joined.Buckets, whole.Buckets) || joined.Max != whole.Max || joined.Count() != int64(len(all)) {
+		if whole := sketchOf(all); !slices.Equal(joined.Buckets, whole.Buckets) || joined.Max != whole.Max ||
+			joined.Count() != int64(len(all)) {
 			t.Fatalf("joined %+v, whole %+v", joined, whole)
 		}
 		for _, q := range []float64{.01, .5, .9, .99, 1} {
@@ -125,7 +127,8 @@ func TestStepsEndByTheDatabasesClock(t *testing.T) {
 		r.Op(clock.Op{Kick: &clock.Kick{}}, clock.Replace)
 		time.Sleep(5 * time.Second)
 		sum, filled := total(r, Hour)
-		if got := sum.Total; got.Sets != 1 || got.Cancels != 1 || got.Refused != 1 || !slices.Equal(filled, []int{718, 719}) {
+		if got := sum.Total; got.Sets != 1 || got.Cancels != 1 || got.Refused != 1 ||
+			!slices.Equal(filled, []int{718, 719}) {
 			t.Errorf("%+v in the steps %v", got, filled)
 		}
 		steps, start := r.Last(Hour)
@@ -133,7 +136,8 @@ func TestStepsEndByTheDatabasesClock(t *testing.T) {
 			t.Errorf("%d steps from %s", len(steps), start)
 		}
 		time.Sleep(time.Minute)
-		if sum, filled := total(r, Day); sum.Total.Sets != 1 || sum.Applications["shop"].Cancels != 1 || !slices.Equal(filled, []int{1439}) {
+		if sum, filled := total(r, Day); sum.Total.Sets != 1 || sum.Applications["shop"].Cancels != 1 ||
+			!slices.Equal(filled, []int{1439}) {
 			t.Errorf("the day has %+v in the steps %v", sum.Total, filled)
 		}
 		time.Sleep(time.Hour)
@@ -154,7 +158,8 @@ func TestRingsCountByOutcome(t *testing.T) {
 		first := clock.Ring{Key: clock.Key{Application: "shop"}, RingNo: 1, RingAt: now - 100}
 		second := first
 		second.RingNo = 2
-		kinds := []clock.OutcomeKind{clock.Confirmed, clock.Confirmed, clock.Returned, clock.Doubtful, clock.Awaited, clock.Unsent}
+		kinds := []clock.OutcomeKind{clock.Confirmed, clock.Confirmed, clock.Returned, clock.Doubtful, clock.Awaited,
+			clock.Unsent}
 		outcomes := make([]clock.Outcome, len(kinds))
 		for i, k := range kinds {
 			outcomes[i].Kind = k
@@ -187,7 +192,8 @@ func TestOnlyTheBusiestApplicationsAreKept(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		steps, _ := r.Last(Hour)
 		last := steps[len(steps)-1]
-		if want := int64(20*21/2 + maxLive + 50 - 20); last.Total.Sets != want || len(last.Applications) != MaxApplications || last.Applications["application-0000"].Sets != 20 ||
+		if want := int64(20*21/2 + maxLive + 50 - 20); last.Total.Sets != want ||
+			len(last.Applications) != MaxApplications || last.Applications["application-0000"].Sets != 20 ||
 			last.Applications["application-0007"] == nil {
 			t.Errorf("%d sets, want %d; applications %v", last.Total.Sets, want, busiest(last.Applications))
 		}

@@ -37,7 +37,8 @@ func (h *httpCommand) Run() error {
 		return err
 	}
 	defer port.Close()
-	server, err := clockhttp.New(cfg, clockhttp.Deps{Alarms: bench.Discard{}, Readiness: ready, Log: log, Registerer: reg, Gatherer: reg})
+	server, err := clockhttp.New(cfg,
+		clockhttp.Deps{Alarms: bench.Discard{}, Readiness: ready, Log: log, Registerer: reg, Gatherer: reg})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,8 @@ func newGate(t *testing.T, server string) (g *gate, through string) {
 		g.set(true)
 		g.ends.Wait()
 	})
-	via := url.URL{Scheme: u.Scheme, User: u.User, Host: listener.Addr().String(), Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
+	via := url.URL{Scheme: u.Scheme, User: u.User, Host: listener.Addr().String(), Path: u.Path, RawPath: u.RawPath,
+		RawQuery: u.RawQuery}
 	return g, via.String()
 }
 
@@ -149,7 +150,8 @@ func (g *gate) set(closed bool) {
 func startBehindGate(t *testing.T, name, databaseURL string, b *testBroker) (*process, *gate) {
 	t.Helper()
 	g, through := newGate(t, b.url)
-	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_NODE="+name, "CLOCKD_AMQP_URL="+through, "CLOCKD_AMQP_EXCHANGE="+b.exchange)
+	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_NODE="+name, "CLOCKD_AMQP_URL="+through,
+		"CLOCKD_AMQP_EXCHANGE="+b.exchange)
 	return p, g
 }
 
@@ -202,7 +204,8 @@ func TestNodeCutFromTheBrokerGivesItsShardsAway(t *testing.T) {
 		got := b.receive("shop")
 		const count = 200
 		for k, p := range []*process{one, two} {
-			p.set("shop", fmt.Sprintf("order-%d", k), count/2, func(int) time.Time { return time.Now().Add(3 * time.Second) })
+			p.set("shop", fmt.Sprintf("order-%d", k), count/2,
+				func(int) time.Time { return time.Now().Add(3 * time.Second) })
 		}
 		gate.set(true)
 		awaitRung(t, got, count)
@@ -210,7 +213,8 @@ func TestNodeCutFromTheBrokerGivesItsShardsAway(t *testing.T) {
 		for _, p := range []*process{one, two} {
 			eventually(t, "readiness names the node", func() bool {
 				for _, c := range p.must(http.StatusOK, http.MethodGet, "/readyz", nil).Checks {
-					if c.Name == "abilities" && c.Status == statusWarning && strings.Contains(c.Detail, `"two"`) && strings.Contains(c.Detail, "amqp") {
+					if c.Name == "abilities" && c.Status == statusWarning && strings.Contains(c.Detail, `"two"`) &&
+						strings.Contains(c.Detail, "amqp") {
 						return true
 					}
 				}

@@ -13,7 +13,8 @@ import (
 // lockAlarm locks the row of an alarm, as a transaction of another service does. unlock ends the transaction.
 func lockAlarm(t *testing.T, databaseURL, application, id string) (unlock func()) {
 	t.Helper()
-	return lockRows(t, databaseURL, fmt.Sprintf("SELECT id FROM alarm WHERE application = '%s' AND business_id = '%s' FOR UPDATE", application, id))
+	return lockRows(t, databaseURL,
+		fmt.Sprintf("SELECT id FROM alarm WHERE application = '%s' AND business_id = '%s' FOR UPDATE", application, id))
 }
 
 // lockRows locks the rows of a SELECT FOR UPDATE until unlock is called.
@@ -74,7 +75,8 @@ func TestAnswerOnLockedRowDelaysNoOther(t *testing.T) {
 				unlock := lockAlarm(t, databaseURL, "shop", locked)
 				before, begun := requeued(), time.Now()
 				acknowledge(ids[locked])
-				eventually(t, "the slow answer is being written", func() bool { return p.metric("clockd_clock_queued_ops") > 0 })
+				eventually(t, "the slow answer is being written",
+					func() bool { return p.metric("clockd_clock_queued_ops") > 0 })
 				for i := 1; i < 10; i++ {
 					acknowledge(ids[fmt.Sprintf("order-%d", round*10+i)])
 				}

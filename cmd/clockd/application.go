@@ -92,7 +92,8 @@ func (l *applicationListCommand) Run() error {
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "APPLICATION\tVERSION\tCHANGED\tBY\tSETTINGS")
 		for _, v := range all {
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy, listedDocument(&v))
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy,
+				listedDocument(&v))
 		}
 		return table.Flush()
 	})
@@ -176,7 +177,8 @@ func describeSettings(v *settings.Version) (string, error) {
 	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
 	line("kafka", describeTopic(s.Kafka), s.Kafka != nil)
 	line("grpc", describeMethod(s.GRPC), s.GRPC != nil)
-	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit), s.Retry != nil)
+	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit),
+		s.Retry != nil)
 	line("ack_timeout", ack, s.AckTimeout != nil)
 	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
 	line("paused", strconv.FormatBool(s.Paused), s.Paused)
@@ -329,7 +331,9 @@ func (s *applicationSetCommand) next(before settings.Version) (string, error) {
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == nil && len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() && !s.methodFlags.named() {
+	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == nil &&
+		len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() &&
+		!s.methodFlags.named() {
 		return "", usage(errNothingNamed)
 	}
 	for _, name := range s.Unset {

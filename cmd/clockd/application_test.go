@@ -44,7 +44,8 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 				t.Fatalf("migrate: %v: %s", err, out)
 			}
 			want([]string{"shop has no settings"}, "show", "shop")
-			want([]string{"version 1", "by ops", "stream", "initial 2s, factor 2, cap 30s, limit 5", "max_rings      10 (default)"},
+			want([]string{"version 1", "by ops", "stream", "initial 2s, factor 2, cap 30s, limit 5",
+				"max_rings      10 (default)"},
 				"set", "shop", "--target=stream", "--retry=initial=2s,limit=5")
 			want([]string{"version 2", "initial 2s, factor 2, cap 1m0s, no limit", "45s", "stream"},
 				"set", "shop", "--retry=cap=1m,limit=none", "--ack-timeout=45s", "--if-version=1")
@@ -66,19 +67,22 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("must be from 1", "history", "shop", "--limit=0")
 			refused("give exchange, routing_key or both", "set", "shop", "--amqp=exchange=")
 			refused("unknown field", "set", "shop", "--amqp=queue=q")
-			want([]string{"version 4", "target         amqp with a broker, else stream (default)", "45s"}, "set", "shop", "--unset=target,retry")
+			want([]string{"version 4", "target         amqp with a broker, else stream (default)", "45s"}, "set",
+				"shop", "--unset=target,retry")
 			want([]string{"version 5", "none (default)"}, "reset", "shop")
 			want([]string{"version 1"}, "set", "bank", "--max-rings=3")
 			want([]string{"APPLICATION", "bank", `{"max_rings":3}`, "shop"}, "list")
 			want([]string{`"application":"bank"`, `"settings":{"max_rings":3}`}, "list", "--json")
 			history, err := command(env, "application", "history", "shop", "--json", "--limit=3").Output()
-			if out := string(history); err != nil || strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, `{"application":"shop","version":5,`) {
+			if out := string(history); err != nil || strings.Count(out, "\n") != 3 ||
+				!strings.HasPrefix(out, `{"application":"shop","version":5,`) {
 				t.Errorf("history: %v\n%s", err, out)
 			}
 			want([]string{"5", "ops", `"target":"stream"`}, "history", "shop")
 
 			refused("field webhook", "set", "hook", "--target=webhook")
-			want([]string{"new signing secret: whsec_", "POST https://a.example/x?..., body payload, timeout 15s, concurrency 16, headers 0, secrets 1"},
+			want([]string{"new signing secret: whsec_",
+				"POST https://a.example/x?..., body payload, timeout 15s, concurrency 16, headers 0, secrets 1"},
 				"set", "hook", "--target=webhook", "--webhook-url=https://a.example/x?key=hush")
 			refused("flags of their own", "set", "hook", "--webhook=secrets=x")
 			refused("field webhook.timeout", "set", "hook", "--webhook=timeout=1ms")
@@ -86,12 +90,15 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			want([]string{"new signing secret: whsec_", "concurrency 3, headers 1, secrets 2"},
 				"set", "hook", "--webhook-secret=new", "--webhook=concurrency=3", "--webhook-header=authorization=hush")
 			for _, args := range [][]string{{"show", "hook"}, {"show", "hook", "--json"}, {"list"}, {"list", "--json"}, {"history", "hook"}, {"history", "hook", "--json"}} {
-				if out, err := run(args...); err != nil || strings.Contains(out, "hush") || strings.Count(out, "whsec_") != strings.Count(out, "whsec_...") {
+				if out, err := run(args...); err != nil || strings.Contains(out, "hush") ||
+					strings.Count(out, "whsec_") != strings.Count(out, "whsec_...") {
 					t.Errorf("%v shows a secret, or fails: %v\n%s", args, err, out)
 				}
 			}
-			want([]string{`"authorization":"hush"`, `"url":"https://a.example/x?key=hush"`}, "show", "hook", "--secrets")
-			want([]string{"headers 0, secrets 1"}, "set", "hook", "--webhook-drop-secrets", "--webhook-header=authorization=")
+			want([]string{`"authorization":"hush"`, `"url":"https://a.example/x?key=hush"`}, "show", "hook",
+				"--secrets")
+			want([]string{"headers 0, secrets 1"}, "set", "hook", "--webhook-drop-secrets",
+				"--webhook-header=authorization=")
 			refused("field webhook", "set", "hook", "--unset=webhook")
 			want([]string{"webhook        none (default)"}, "set", "hook", "--unset=webhook,target")
 
@@ -101,8 +108,10 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 				ChangedBy string          `json:"changed_by"`
 				Effective json.RawMessage `json:"effective"`
 			}
-			if _, _, err := p.decode(http.MethodGet, "/v1/applications/bank/settings", nil, &s); err != nil || s.Version != 1 || s.ChangedBy != "ops" ||
-				!strings.Contains(string(s.Effective), `"max_rings":3`) || !strings.Contains(string(s.Effective), `"target":"stream"`) {
+			if _, _, err := p.decode(http.MethodGet, "/v1/applications/bank/settings", nil, &s); err != nil ||
+				s.Version != 1 || s.ChangedBy != "ops" ||
+				!strings.Contains(string(s.Effective), `"max_rings":3`) ||
+				!strings.Contains(string(s.Effective), `"target":"stream"`) {
 				t.Errorf("over HTTP: %+v, %v", s, err)
 			}
 		})
@@ -118,13 +127,15 @@ func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 	setTargetOnly("amqp")
 	eventually(t, "readiness names the application", func() bool {
 		details := p.details("settings", statusWarning)
-		return len(details) == 1 && strings.Contains(details[0], "shop") && strings.Contains(details[0], "no target amqp")
+		return len(details) == 1 && strings.Contains(details[0], "shop") &&
+			strings.Contains(details[0], "no target amqp")
 	})
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), map[string]any{"delay": 0})
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("bank", "1"), map[string]any{"delay": 0})
 	bank := p.listen("bank")
 	awaitRung(t, bank, 1)
-	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "1"), nil); a.State != "scheduled" || a.RetryTimes != 0 {
+	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "1"), nil); a.State != "scheduled" ||
+		a.RetryTimes != 0 {
 		t.Errorf("the alarm of shop: %+v", a)
 	}
 	setTargetOnly("stream")
@@ -135,7 +146,8 @@ func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 // Settings that this build cannot read may hold secrets under names that it does not know. No list shows them.
 func TestSettingsThatCannotBeReadAreNotShown(t *testing.T) {
 	t.Parallel()
-	v := &settings.Version{Application: "shop", Version: 3, ChangedBy: "ops", Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
+	v := &settings.Version{Application: "shop", Version: 3, ChangedBy: "ops",
+		Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
 	described, err := describeSettings(v)
 	if err == nil {
 		t.Error("settings with an unknown field are described")

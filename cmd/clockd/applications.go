@@ -56,13 +56,15 @@ func (l *applicationsCommand) row(rows *table, a *client.Application) error {
 	}
 	counts := ""
 	if n := a.Counts; n != nil {
-		counts = fmt.Sprintf("\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", n.Scheduled, n.Ringing, n.Rung, n.Expired, n.Dead, n.Cancelled, n.Paused, yesNo(n.Complete))
+		counts = fmt.Sprintf("\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", n.Scheduled, n.Ringing, n.Rung, n.Expired, n.Dead,
+			n.Cancelled, n.Paused, yesNo(n.Complete))
 	}
 	var reasons []string
 	for _, b := range a.Blockers {
 		reasons = append(reasons, describeBlocker(b))
 	}
-	return rows.row("%s\t%s\t%s\t%s\t%s%s\t%s", a.Name, dash(a.Target), yesNo(a.Paused), dash(version), dash(shown(a.OldestOverdue)), counts,
+	return rows.row("%s\t%s\t%s\t%s\t%s%s\t%s", a.Name, dash(a.Target), yesNo(a.Paused), dash(version),
+		dash(shown(a.OldestOverdue)), counts,
 		dash(strings.Join(reasons, "; ")))
 }
 

@@ -34,7 +34,8 @@ func (f *archiveFlags) openArchive(ctx context.Context) (store.Store, error) {
 	if err := f.checkExists(); err != nil {
 		return nil, err
 	}
-	cfg := &config{serveFlags: serveFlags{databaseFlags: f.databaseFlags, NoMigrate: true, StartTimeout: f.StartTimeout}}
+	cfg := &config{serveFlags: serveFlags{databaseFlags: f.databaseFlags, NoMigrate: true,
+		StartTimeout: f.StartTimeout}}
 	return openStore(ctx, cfg, f.logger(), nil, unreported)
 }
 
@@ -213,7 +214,8 @@ func (i *importCommand) imports(ctx context.Context, st store.Store, file io.Rea
 	case err != nil && done.Line > 0:
 		err = fmt.Errorf("%w\nthe alarms up to line %d are stored; go on with: clockd import --merge", err, done.Line)
 	}
-	log.Info("imported", "count", done.Created, "present", done.Present, "different", done.Different+done.Unlike, "settings", done.Settings,
+	log.Info("imported", "count", done.Created, "present", done.Present, "different", done.Different+done.Unlike,
+		"settings", done.Settings,
 		"invalid", done.Invalid)
 	if err == nil && done.Different+done.Unlike+done.Invalid > 0 {
 		err = fmt.Errorf("%d alarms and %d settings exist with another content and stay as they are; %d lines are passed over",

@@ -48,7 +48,8 @@ func migrated(t *testing.T, databaseURL string) string {
 func mustFail(t *testing.T, databaseURL, message string, args ...string) {
 	t.Helper()
 	if out, succeeded := runCommand(databaseURL, args...); succeeded || !strings.Contains(out, message) {
-		t.Errorf("clockd %s: success %v, output\n%s\nwant a failure with %q", strings.Join(args, " "), succeeded, out, message)
+		t.Errorf("clockd %s: success %v, output\n%s\nwant a failure with %q", strings.Join(args, " "), succeeded, out,
+			message)
 	}
 }
 
@@ -77,13 +78,16 @@ func TestExportMovesAlarmsThroughAllEngines(t *testing.T) {
 	mustRun(t, first, "application", "set", "shop", "--target", "stream", "--retry", "initial=50ms,cap=60ms,limit=2")
 	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for i, body := range []string{
-		`{"ring_at":"` + later + `","payload":{"n":1},"priority":3}`, `{"ring_at":"` + later + `","text":"süß \" \\ \u0000","ack_timeout":"30s","max_rings":4}`,
-		`{"ring_at":"` + later + `","base64":"AAH/","latest_ring_at":"2100-01-01T00:00:00Z"}`, `{"ring_at":"` + later + `","delivery":"at_most_once"}`,
+		`{"ring_at":"` + later + `","payload":{"n":1},"priority":3}`,
+		`{"ring_at":"` + later + `","text":"süß \" \\ \u0000","ack_timeout":"30s","max_rings":4}`,
+		`{"ring_at":"` + later + `","base64":"AAH/","latest_ring_at":"2100-01-01T00:00:00Z"}`,
+		`{"ring_at":"` + later + `","delivery":"at_most_once"}`,
 	} {
 		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("a/%d ü", i)), json.RawMessage(body))
 	}
 	p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "a/3 ü"), nil)
-	p.must(http.StatusOK, http.MethodPut, alarmPath("shop", "a/0 ü"), json.RawMessage(`{"ring_at":"`+later+`","payload":{"n":2}}`))
+	p.must(http.StatusOK, http.MethodPut, alarmPath("shop", "a/0 ü"),
+		json.RawMessage(`{"ring_at":"`+later+`","payload":{"n":2}}`))
 	p.kill()
 
 	want, from := exportOf(t, first), first
@@ -105,7 +109,8 @@ func TestExportMovesAlarmsThroughAllEngines(t *testing.T) {
 	}
 	moved := start(t, "CLOCKD_DATABASE_URL="+from)
 	rings := moved.listen("shop")
-	moved.must(http.StatusOK, http.MethodPut, alarmPath("shop", "a/0 ü"), json.RawMessage(`{"delay":0,"payload":{"n":3}}`))
+	moved.must(http.StatusOK, http.MethodPut, alarmPath("shop", "a/0 ü"),
+		json.RawMessage(`{"delay":0,"payload":{"n":3}}`))
 	eventually(t, "a moved alarm rings", func() bool { return rings.number() == 1 })
 }
 
@@ -191,8 +196,11 @@ func TestBackupOfSQLiteIsADatabase(t *testing.T) {
 	if id := rings.all()[0].messageID; len(id) < len("10000000002.1.1") {
 		t.Errorf("the message id %s may have been used after the backup", id)
 	}
-	mustFail(t, "mysql://clockd:secret@db:3306/clockd", "mariadb-dump --single-transaction --host=db --port=3306 --user=clockd --password clockd >copy", "backup", "copy")
-	mustFail(t, "postgres://clockd:secret@db/clockd", "pg_dump --format=custom --host=db --username=clockd --file=copy clockd", "backup", "copy")
+	mustFail(t, "mysql://clockd:secret@db:3306/clockd",
+		"mariadb-dump --single-transaction --host=db --port=3306 --user=clockd --password clockd >copy", "backup",
+		"copy")
+	mustFail(t, "postgres://clockd:secret@db/clockd",
+		"pg_dump --format=custom --host=db --username=clockd --file=copy clockd", "backup", "copy")
 }
 
 // The memory of an export and an import does not depend on the number of alarms.
@@ -237,7 +245,8 @@ func archiveMemory(t *testing.T, count int) (most uint64) {
 	if err != nil || done.Created != count {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	at, err := archive.Export(context.WithoutCancel(t.Context()), database, io.Discard, archive.Position{}, func(archive.Position) { measure() })
+	at, err := archive.Export(context.WithoutCancel(t.Context()), database, io.Discard, archive.Position{},
+		func(archive.Position) { measure() })
 	if err != nil || at.Alarms != count {
 		t.Fatalf("%+v, %v", at, err)
 	}
@@ -262,9 +271,11 @@ func (r *alarmReader) Read(p []byte) (int, error) {
 		if r.next == r.count {
 			fmt.Fprintf(r, `{"end":{"alarms":%d,"settings":0}}`+"\n", r.count)
 		} else {
-			fmt.Fprintf(r, `{"alarm":{"id":%d,"application":"shop","business_id":"%07d","state":1,"generation":1,"payload":"%s","payload_kind":3,`+
-				`"content_type":"text/plain","target_ring_at":4102444800000,"next_try_time":4102444800000,"max_rings":10,`+
-				`"create_time":1794000000000,"update_time":1794000000000,"due_rank":9}}`+"\n", r.next+1, r.next, strings.Repeat("aGVs", 64))
+			fmt.Fprintf(r,
+				`{"alarm":{"id":%d,"application":"shop","business_id":"%07d","state":1,"generation":1,"payload":"%s","payload_kind":3,`+
+					`"content_type":"text/plain","target_ring_at":4102444800000,"next_try_time":4102444800000,"max_rings":10,`+
+					`"create_time":1794000000000,"update_time":1794000000000,"due_rank":9}}`+"\n", r.next+1, r.next,
+				strings.Repeat("aGVs", 64))
 		}
 		r.next++
 	}
@@ -275,12 +286,15 @@ func (r *alarmReader) Read(p []byte) (int, error) {
 func TestCommandsMakeNoDatabase(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"application", "set", "shop", "--max-rings=3"}, {"application", "list"}, {"application", "pause", "shop"}, {"token", "list"},
-		{"token", "create", "shop", "--role=admin"}, {"export", "-"}, {"import", "harness_test.go"}, {"backup", "copy.db"}, {"restore-finish"},
+		{"application", "set", "shop", "--max-rings=3"}, {"application", "list"}, {"application", "pause", "shop"},
+		{"token", "list"},
+		{"token", "create", "shop", "--role=admin"}, {"export", "-"}, {"import", "harness_test.go"},
+		{"backup", "copy.db"}, {"restore-finish"},
 	} {
 		databaseURL := sqliteFile(t)
 		path := strings.TrimPrefix(databaseURL, "sqlite:")
-		mustFail(t, databaseURL, "there is no database "+databaseURL+"; clockd serve and clockd migrate make it", args...)
+		mustFail(t, databaseURL, "there is no database "+databaseURL+"; clockd serve and clockd migrate make it",
+			args...)
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("clockd %s has made a database: %v", strings.Join(args, " "), err)
 		}
@@ -289,7 +303,8 @@ func TestCommandsMakeNoDatabase(t *testing.T) {
 		if args[0] == "import" {
 			cmd.Args[len(cmd.Args)-1] = "/dev/null"
 		}
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), filepath.Join(cmd.Dir, "clockd.db")+"; CLOCKD_DATABASE_URL is not set") {
+		if out, err := cmd.CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), filepath.Join(cmd.Dir, "clockd.db")+"; CLOCKD_DATABASE_URL is not set") {
 			t.Errorf("clockd %s: %v, %s", strings.Join(args, " "), err, out)
 		}
 	}

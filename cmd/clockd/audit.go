@@ -40,7 +40,8 @@ func (a *auditCommand) Run() error {
 			}
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown(act.At), dash(act.Actor), dash(act.From), act.Action, dash(act.Application),
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown(act.At), dash(act.Actor), dash(act.From),
+			act.Action, dash(act.Application),
 			dash(act.Subject), act.Before, act.After)
 	}
 	return table.Flush()

@@ -29,7 +29,8 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 					t.Errorf("%s: %d %s", c.path, status, body)
 				}
 			}
-			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_CHANGED_BY=ops", "CLOCKD_SERVER=" + p.url, "CLOCKD_TOKEN=" + admin}
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_CHANGED_BY=ops", "CLOCKD_SERVER=" + p.url,
+				"CLOCKD_TOKEN=" + admin}
 			if out, err := command(env, "application", "set", "shop", "--max-rings=3").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -47,7 +48,8 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 				`boss 127.0.0.1 resume shop 1 {"state":"paused","generation":1} {"state":"scheduled","generation":1}`,
 				`boss 127.0.0.1 pause shop 1 {"state":"scheduled","generation":1} {"state":"paused","generation":1}`,
 			}
-			if len(acts) != 5 || strings.Join(acts[:4], "\n") != strings.Join(want, "\n") || !strings.Contains(acts[4], "token_create") {
+			if len(acts) != 5 || strings.Join(acts[:4], "\n") != strings.Join(want, "\n") ||
+				!strings.Contains(acts[4], "token_create") {
 				t.Errorf("the audit:\n%s", out)
 			}
 			if out, err := command(env, "audit", "--application=shop", "--json", "--limit=1").CombinedOutput(); err != nil || !strings.Contains(string(out), `"action":"settings"`) || strings.Count(string(out), "\n") != 1 {

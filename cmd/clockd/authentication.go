@@ -37,14 +37,18 @@ func loopback(listen string) bool {
 }
 
 // newAccess returns the watch of access tokens.
-func newAccess(cfg *config, st store.Store, tb *clock.Timebase, log *slog.Logger, reg prometheus.Registerer) (*access.Watch, error) {
+func newAccess(
+	cfg *config, st store.Store, tb *clock.Timebase, log *slog.Logger, reg prometheus.Registerer,
+) (*access.Watch, error) {
 	mode, err := access.ParseMode(cfg.Auth)
 	if err != nil {
 		return nil, err
 	}
-	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate}, access.Deps{Source: st, Now: tb.Now, Log: log})
+	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate},
+		access.Deps{Source: st, Now: tb.Now, Log: log})
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "clockd_access_tokens_age_seconds", Help: "Time since this node knew that its access tokens are current. Normally about a second.",
+		Name: "clockd_access_tokens_age_seconds",
+		Help: "Time since this node knew that its access tokens are current. Normally about a second.",
 	}, func() float64 { return w.Age().Seconds() }))
 	return w, nil
 }
@@ -110,9 +114,11 @@ func authenticationWarning(w *access.Watch, listen string) string {
 	case all == 0:
 		return "no access token exists, so every request is refused: make one with " + access.HowToMake
 	case unreadable > 0:
-		return fmt.Sprintf("%d access tokens cannot be read, so they open nothing; clockd token list says why", unreadable)
+		return fmt.Sprintf("%d access tokens cannot be read, so they open nothing; clockd token list says why",
+			unreadable)
 	case w.Age() > access.StaleAfter:
-		return fmt.Sprintf("access tokens were last read %s ago: a revocation since then does not apply yet", w.Age().Round(time.Second))
+		return fmt.Sprintf("access tokens were last read %s ago: a revocation since then does not apply yet",
+			w.Age().Round(time.Second))
 	}
 	return ""
 }

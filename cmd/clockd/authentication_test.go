@@ -18,8 +18,10 @@ import (
 func TestLoopbackIsToldFromOtherAddresses(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]bool{
-		"127.0.0.1:8080": true, "127.9.9.9:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:8080": true, "localhost:0": true,
-		"": false, ":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.2:8080": false, "[2001:db8::1]:8080": false, "clockd.example:80": false,
+		"127.0.0.1:8080": true, "127.9.9.9:1": true, "[::1]:8080": true, "[::ffff:127.0.0.1]:8080": true,
+		"localhost:0": true,
+		"":            false, ":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.2:8080": false,
+		"[2001:db8::1]:8080": false, "clockd.example:80": false,
 	} {
 		if got := loopback(listen); got != want {
 			t.Errorf("%q: loopback %t", listen, got)
@@ -30,7 +32,8 @@ func TestLoopbackIsToldFromOtherAddresses(t *testing.T) {
 // newToken makes a token with the command and returns its text.
 func newToken(t *testing.T, databaseURL string, args ...string) string {
 	t.Helper()
-	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, append([]string{"token", "create"}, args...)...).Output()
+	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL},
+		append([]string{"token", "create"}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("token create %v: %v: %s", args, err, out)
 	}
@@ -124,7 +127,8 @@ func TestFirstTokenClosesLoopback(t *testing.T) {
 			want("the other token", 200, "GET", "/v1/applications/shop/alarms", admin)
 
 			env := []string{"CLOCKD_SERVER=" + nodes[0].url}
-			if out, err := command(env, "list", "shop").CombinedOutput(); err == nil || !strings.Contains(string(out), "unauthenticated") {
+			if out, err := command(env, "list", "shop").CombinedOutput(); err == nil ||
+				!strings.Contains(string(out), "unauthenticated") {
 				t.Errorf("a command without a token: %v: %s", err, out)
 			}
 			file := filepath.Join(t.TempDir(), "token")
@@ -219,7 +223,8 @@ func TestAuthenticationCanBeTurnedOff(t *testing.T) {
 	if status, body := p.try(t, "PUT", alarmPath("shop", "1"), "", "Via", "1.1 proxy"); status != 201 {
 		t.Errorf("a request: %d %s", status, body)
 	}
-	if status, detail, _ := p.check("authentication"); status != statusWarning || !strings.Contains(detail, "CLOCKD_AUTH=none") {
+	if status, detail, _ := p.check("authentication"); status != statusWarning ||
+		!strings.Contains(detail, "CLOCKD_AUTH=none") {
 		t.Errorf("readiness: %s %s", status, detail)
 	}
 	if err := p.terminate(); err != nil {
@@ -228,7 +233,8 @@ func TestAuthenticationCanBeTurnedOff(t *testing.T) {
 	if !strings.Contains(p.log.String(), "CLOCKD_AUTH=none") {
 		t.Errorf("the log does not warn:\n%s", p.log.String())
 	}
-	if out, err := command(nil, "serve", "--auth=off").CombinedOutput(); err == nil || !strings.Contains(string(out), "auto") {
+	if out, err := command(nil, "serve", "--auth=off").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "auto") {
 		t.Errorf("--auth=off: %v: %s", err, out)
 	}
 }
@@ -266,7 +272,8 @@ func TestBootstrapFileMakesTheFirstToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_BOOTSTRAP_TOKEN_FILE=" + file}, "serve")
-	if out, err := broken.CombinedOutput(); err == nil || !strings.Contains(string(out), "CLOCKD_BOOTSTRAP_TOKEN_FILE") {
+	if out, err := broken.CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "CLOCKD_BOOTSTRAP_TOKEN_FILE") {
 		t.Errorf("a broken file: %v: %s", err, out)
 	}
 }

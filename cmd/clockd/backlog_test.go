@@ -26,7 +26,9 @@ const (
 
 // overdue inserts alarms of an application into the database without clockd. The first alarm is due at begin, each next
 // alarm a step later.
-func overdue(t *testing.T, db *sql.DB, databaseURL, application string, count int, begin time.Time, step time.Duration) {
+func overdue(
+	t *testing.T, db *sql.DB, databaseURL, application string, count int, begin time.Time, step time.Duration,
+) {
 	t.Helper()
 	payload := "'\\x'::bytea"
 	if parse(t, databaseURL).Scheme == "mysql" {
@@ -68,8 +70,10 @@ func TestSweepFindsAlarmsWithoutWakeUpBesideABacklog(t *testing.T) {
 	got := one.listen("shop")
 	eventually(t, "the nodes know of the subscriber, and that the silent application has none", func() bool {
 		v, err := two.nodes()
-		return err == nil && slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, "shop") }) &&
-			one.metric(`clockd_ring_unwell_applications{health="absent"}`) == 1 && one.metric("clockd_preload_backlog_shards") == 0
+		return err == nil &&
+			slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, "shop") }) &&
+			one.metric(`clockd_ring_unwell_applications{health="absent"}`) == 1 &&
+			one.metric("clockd_preload_backlog_shards") == 0
 	})
 	rung := 0
 	ringMissed := func(prefix string, count int) {
@@ -79,9 +83,11 @@ func TestSweepFindsAlarmsWithoutWakeUpBesideABacklog(t *testing.T) {
 		rung += count
 		eventually(t, "all ring", func() bool { d, _ := got.byID(); return len(d) == rung })
 		swept := one.metric("clockd_preload_swept_rows_total") - before
-		t.Logf("%s: all rang %s after their set, the sweeps read %v rows until then", prefix, time.Since(begun).Round(time.Millisecond), swept)
+		t.Logf("%s: all rang %s after their set, the sweeps read %v rows until then", prefix,
+			time.Since(begun).Round(time.Millisecond), swept)
 		if swept > smallBacklog/3 { // on a busy machine there are some sweeps until the receiver has all
-			t.Errorf("%s: the sweeps read %v rows of a backlog of %d before the others rang", prefix, swept, smallBacklog)
+			t.Errorf("%s: the sweeps read %v rows of a backlog of %d before the others rang", prefix, swept,
+				smallBacklog)
 		}
 	}
 	ringMissed("backlog", 50)
@@ -150,7 +156,9 @@ func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
 				t.Helper()
 				eventually(t, "the other node knows of a subscriber of "+application, func() bool {
 					v, err := one.nodes()
-					return err == nil && slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, application) })
+					return err == nil &&
+						slices.ContainsFunc(v.Nodes,
+							func(n nodeView) bool { return slices.Contains(n.Applications, application) })
 				})
 			}
 			known("shop")
@@ -169,7 +177,8 @@ func TestNewSubscribersDoNotCauseABacklogToBeReadAgain(t *testing.T) {
 			}
 			before, movesBefore := rows(), moves()
 			const visits, count = 8, 200
-			one.set("shop", "beside", count, func(i int) time.Time { return time.Now().Add(time.Second + time.Duration(i)*20*time.Millisecond) })
+			one.set("shop", "beside", count,
+				func(i int) time.Time { return time.Now().Add(time.Second + time.Duration(i)*20*time.Millisecond) })
 			for i := range visits {
 				guest := fmt.Sprintf("guest-%d", i)
 				two.set(guest, "held", 3, func(int) time.Time { return time.Now() })

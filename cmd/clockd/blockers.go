@@ -21,7 +21,9 @@ type blockers struct {
 	timebase *clock.Timebase
 }
 
-func newBlockers(loop *ring.Loop, keeper *lease.Keeper, watch *settings.Watch, targets *targets, tb *clock.Timebase) *blockers {
+func newBlockers(
+	loop *ring.Loop, keeper *lease.Keeper, watch *settings.Watch, targets *targets, tb *clock.Timebase,
+) *blockers {
 	return &blockers{loop: loop, keeper: keeper, settings: watch, targets: targets, timebase: tb}
 }
 
@@ -45,7 +47,8 @@ func (b *blockers) ofAlarm(a *clock.Alarm) []clock.Blocker {
 		return blocker.Code != clock.BlockedByPause && blocker.Code != clock.BlockedByNoReceiver
 	})
 	if len(known) == 0 && a.NextTryTime.Add(ownedLate) < now {
-		known = []clock.Blocker{{Code: clock.BlockedElsewhere, Detail: fmt.Sprintf("the node with shard %d rings it, and knows why it waits: see clockd nodes", a.Shard)}}
+		known = []clock.Blocker{{Code: clock.BlockedElsewhere,
+			Detail: fmt.Sprintf("the node with shard %d rings it, and knows why it waits: see clockd nodes", a.Shard)}}
 	}
 	return known
 }
@@ -73,7 +76,8 @@ func (b *blockers) ofApplication(application string) []clock.Blocker {
 func (b *blockers) of(to store.Addressee) []clock.Blocker {
 	known := b.loop.Blockers(to)
 	if b.keeper.HasClients(to) {
-		known = slices.DeleteFunc(known, func(blocker clock.Blocker) bool { return blocker.Code == clock.BlockedByNoReceiver })
+		known = slices.DeleteFunc(known,
+			func(blocker clock.Blocker) bool { return blocker.Code == clock.BlockedByNoReceiver })
 	}
 	for i := range known {
 		if known[i].Code == clock.BlockedByRoute {

@@ -57,7 +57,8 @@ func TestReadsTellWhyDueAlarmsWait(t *testing.T) {
 	if all := blockersOf(t, c, "stream", "later"); len(all) > 0 {
 		t.Errorf("an alarm that is not due has blockers %q", all)
 	}
-	if all := p.log.String(); !strings.Contains(all, `msg="due alarms of an application wait"`) || !strings.Contains(all, "application=stream") {
+	if all := p.log.String(); !strings.Contains(all, `msg="due alarms of an application wait"`) ||
+		!strings.Contains(all, "application=stream") {
 		t.Errorf("the log does not tell why alarms wait:\n%s", all)
 	}
 	run := func(args ...string) string {
@@ -114,12 +115,14 @@ func TestNodesNameTheNodeThatRings(t *testing.T) {
 	}
 	for _, p := range nodes {
 		eventually(t, "each alarm has a reason at each node", func() bool {
-			here, elsewhere := count(p, "lost", "no_target this node has no target kafka"), count(p, "lost", "other_node the node with shard")
+			here, elsewhere := count(p, "lost", "no_target this node has no target kafka"), count(p, "lost",
+				"other_node the node with shard")
 			return here > 0 && elsewhere > 0 && here+elsewhere == 12 && count(p, "stream", "no_receiver") == 12
 		})
 	}
 	ring := nodes[1].listen("stream")
-	eventually(t, "the subscriber of the other node has all rings", func() bool { d, _ := ring.byID(); return len(d) == 12 })
+	eventually(t, "the subscriber of the other node has all rings",
+		func() bool { d, _ := ring.byID(); return len(d) == 12 })
 	nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("stream", "late"), map[string]any{"delay": "1h"})
 	c, err := client.New(nodes[0].url)
 	if err != nil {

@@ -27,13 +27,16 @@ func TestSoakNoAlarmIsLostWhileBrokerHostsDieInTurn(t *testing.T) {
 	url := s.env["CLOCKD_TEST_AMQP_CLUSTER_URL"]
 	for _, e := range sharedEngines() {
 		t.Run(e.name, func(t *testing.T) {
-			c := &clusterConsumer{url: url, exchange: "e2e." + randomName(), application: "shop", ready: make(chan struct{})}
+			c := &clusterConsumer{url: url, exchange: "e2e." + randomName(), application: "shop",
+				ready: make(chan struct{})}
 			c.start(t)
 			s.do("ctl", "rabbitmq", "eval", "mnesia:sync_log().") // otherwise a kill so soon may undo the declarations
 			databaseURL := e.open(t)
 			var nodes []*process
 			for _, name := range []string{"one", "two"} {
-				nodes = append(nodes, start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_NODE="+name, "CLOCKD_AMQP_URL="+url, "CLOCKD_AMQP_EXCHANGE="+c.exchange))
+				nodes = append(nodes,
+					start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_NODE="+name, "CLOCKD_AMQP_URL="+url,
+						"CLOCKD_AMQP_EXCHANGE="+c.exchange))
 			}
 			l := startClusterLoad(t, nodes)
 			for _, host := range brokerServices {
@@ -41,7 +44,8 @@ func TestSoakNoAlarmIsLostWhileBrokerHostsDieInTurn(t *testing.T) {
 				s.do("kill", host)
 				awaitMore(t, "rings while "+host+" is down", &c.got)
 				s.do("start", host)
-				eventually(t, "the queue has three members", func() bool { return s.onlineMembers(c.queue()) == len(brokerServices) })
+				eventually(t, "the queue has three members",
+					func() bool { return s.onlineMembers(c.queue()) == len(brokerServices) })
 			}
 			l.stop()
 			l.requireRung(t, nodes[0], &c.got)
@@ -114,7 +118,8 @@ func (c *clusterConsumer) consume(ctx context.Context, url string) error {
 		err = ch.ExchangeDeclare(c.exchange, "direct", true, false, false, false, nil)
 	}
 	if err == nil {
-		_, err = ch.QueueDeclare(c.queue(), true, false, false, false, amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": int32(len(brokerServices))})
+		_, err = ch.QueueDeclare(c.queue(), true, false, false, false,
+			amqp.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": int32(len(brokerServices))})
 	}
 	if err == nil {
 		err = ch.QueueBind(c.queue(), c.application, c.exchange, false, nil)
@@ -238,7 +243,8 @@ func (l *clusterLoad) requireRung(t *testing.T, p *process, got *receiver) {
 		}
 		return missing == 0
 	})
-	eventually(t, "no alarm is left", func() bool { return p.inState("shop", clock.Scheduled)+p.inState("shop", clock.Ringing) == 0 })
+	eventually(t, "no alarm is left",
+		func() bool { return p.inState("shop", clock.Scheduled)+p.inState("shop", clock.Ringing) == 0 })
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "last"), map[string]any{"delay": 0})
 	eventually(t, "the last ring", func() bool { d, _ := got.byID(); return d["last"] == 1 })
 	distinct, copies := got.byID()
@@ -249,5 +255,6 @@ func (l *clusterLoad) requireRung(t *testing.T, p *process, got *receiver) {
 		}
 		again += copies[id] - 1
 	}
-	t.Logf("%d alarms accepted, %d not accepted, %d cancelled, %d rung, %d copies", len(l.accepted), l.refused, len(l.cancelled), len(distinct), again)
+	t.Logf("%d alarms accepted, %d not accepted, %d cancelled, %d rung, %d copies", len(l.accepted), l.refused,
+		len(l.cancelled), len(distinct), again)
 }

@@ -20,8 +20,10 @@ const browserLimit = 2 * time.Minute
 func browser(ctx context.Context, t *testing.T, url string, more ...string) *exec.Cmd {
 	t.Helper()
 	args := append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(), "--host-resolver-rules=MAP *.test 127.0.0.1",
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
+		"--host-resolver-rules=MAP *.test 127.0.0.1",
 	}, more...)
 	cmd := exec.CommandContext(ctx, "chromium", append(args, url)...)
 	cmd.WaitDelay = time.Second

@@ -20,7 +20,8 @@ import (
 // buildClockd builds the program as `make build` does, so that both share what is built, but without the symbol tables:
 // linking takes half of the time.
 func buildClockd(program, linkerFlags string, flags ...string) error {
-	args := slices.Concat([]string{"build", "-trimpath", "-ldflags=-s -w " + linkerFlags}, flags, []string{"-o", program, "."})
+	args := slices.Concat([]string{"build", "-trimpath", "-ldflags=-s -w " + linkerFlags}, flags,
+		[]string{"-o", program, "."})
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -112,7 +113,8 @@ func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 		if code := old.cmd.ProcessState.ExitCode(); code != exitFailure {
 			t.Errorf("the older build ended with %d", code)
 		}
-		reason := fmt.Sprintf("it demands build level %d or later, and this build has %d", store.BuildLevel()+1, store.BuildLevel())
+		reason := fmt.Sprintf("it demands build level %d or later, and this build has %d", store.BuildLevel()+1,
+			store.BuildLevel())
 		if said := old.log.String(); strings.Count(said, `msg="the database demands a newer build: this node drains"`) != 1 || !strings.Contains(said, reason) {
 			t.Errorf("the older build says\n%s", said)
 		}
@@ -121,7 +123,8 @@ func TestOlderBuildDrainsWhenTheDatabaseDemandsTheNewerOne(t *testing.T) {
 		}
 		eventually(t, "the newer build has all shards", shares(young, 64))
 		set(young, "set-after", time.Now())
-		eventually(t, "all ring", func() bool { return rings() >= 3*count && young.inState("shop", clock.Rung) == 3*count })
+		eventually(t, "all ring",
+			func() bool { return rings() >= 3*count && young.inState("shop", clock.Rung) == 3*count })
 		copies := copiesOf(received...)
 		young.requireOnce("shop", copies, old)
 		if len(copies) != 3*count {
@@ -144,7 +147,8 @@ func watchUnready(p *process) func() string {
 		for {
 			a, err := p.do(http.MethodGet, "/readyz", nil)
 			for _, c := range a.Checks {
-				if err == nil && a.Status == http.StatusServiceUnavailable && c.Name == "build" && c.Status == statusFailing {
+				if err == nil && a.Status == http.StatusServiceUnavailable && c.Name == "build" &&
+					c.Status == statusFailing {
 					said.Store(&c.Detail)
 				}
 			}

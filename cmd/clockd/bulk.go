@@ -39,7 +39,8 @@ type bulkFlags struct {
 }
 
 func (b *bulkFlags) filter() (f client.BulkFilter, err error) {
-	f = client.BulkFilter{Application: b.Application, Action: client.BulkAction(b.Action), States: states(b.State), Prefix: b.Prefix}
+	f = client.BulkFilter{Application: b.Application, Action: client.BulkAction(b.Action), States: states(b.State),
+		Prefix: b.Prefix}
 	if f.DueAfter, err = instantFlag("due-after", b.DueAfter); err != nil {
 		return f, err
 	}
@@ -83,7 +84,8 @@ func (b *bulkCountCommand) Run() error {
 	if !s.Complete {
 		more = " or more"
 	}
-	_, err = fmt.Fprintf(stdout, "%d%s alarms of %s as of %s: %s\n", s.Count, more, b.Application, shown(s.FrozenAt), dash(strings.Join(s.Samples, ", ")))
+	_, err = fmt.Fprintf(stdout, "%d%s alarms of %s as of %s: %s\n", s.Count, more, b.Application, shown(s.FrozenAt),
+		dash(strings.Join(s.Samples, ", ")))
 	return err
 }
 
@@ -169,7 +171,8 @@ func (f clientFlags) printJob(out io.Writer, job *client.BulkJob) error {
 	if f.JSON {
 		return printJSON(out, job.Raw)
 	}
-	_, err := fmt.Fprintf(out, "job %s is %s: %s of alarms of %s, %s\n", job.ID, job.Status, job.Action, job.Application, jobResult(job))
+	_, err := fmt.Fprintf(out, "job %s is %s: %s of alarms of %s, %s\n", job.ID, job.Status, job.Action,
+		job.Application, jobResult(job))
 	return err
 }
 
@@ -202,7 +205,8 @@ func (b *bulkListCommand) Run() error {
 		if b.JSON {
 			err = printJSON(stdout, j.Raw)
 		} else {
-			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Status, j.Action, j.Application, dash(j.By), shown(j.CreatedAt), dash(shown(j.EndedAt)), jobResult(j))
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.Status, j.Action, j.Application,
+				dash(j.By), shown(j.CreatedAt), dash(shown(j.EndedAt)), jobResult(j))
 		}
 		if err != nil {
 			return err

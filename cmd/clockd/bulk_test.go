@@ -41,7 +41,8 @@ func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 			p := start(t, "CLOCKD_DATABASE_URL="+e.open(t))
 			run := func(fails bool, args ...string) string {
 				t.Helper()
-				out, err := command([]string{"CLOCKD_SERVER=" + p.url}, append([]string{"bulk"}, args...)...).CombinedOutput()
+				out, err := command([]string{"CLOCKD_SERVER=" + p.url},
+					append([]string{"bulk"}, args...)...).CombinedOutput()
 				if (err != nil) != fails {
 					t.Fatalf("clockd bulk %s: %v, printed %s", strings.Join(args, " "), err, out)
 				}
@@ -69,8 +70,10 @@ func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			has(run(false, "count", "shop", "shift", "--later", "30m", "--prefix", "a"), "3 alarms of shop", "a-1, a-2, a-repeats")
-			has(run(false, "start", "shop", "shift", "--later", "30m", "--prefix", "a", "--by", "ann"), "is done: shift of alarms of shop, 2 changed, 1 refused (repeats)")
+			has(run(false, "count", "shop", "shift", "--later", "30m", "--prefix", "a"), "3 alarms of shop",
+				"a-1, a-2, a-repeats")
+			has(run(false, "start", "shop", "shift", "--later", "30m", "--prefix", "a", "--by", "ann"),
+				"is done: shift of alarms of shop, 2 changed, 1 refused (repeats)")
 			a, err := c.Get(t.Context(), "shop", "a-1")
 			if err != nil || a.RingAt.Sub(before.RingAt) != 30*time.Minute || a.Generation != 2 {
 				t.Errorf("shifted from %v to %v, %v", before.RingAt, a.RingAt, err)
@@ -98,7 +101,8 @@ type dueAlarm struct{ targetRingAt, generation int64 }
 // dueAlarms reads the application's alarms from the database.
 func dueAlarms(t *testing.T, db *sql.DB, application string) map[string]dueAlarm {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), fmt.Sprintf("SELECT business_id, target_ring_at, generation FROM alarm WHERE application = '%s'", application))
+	rows, err := db.QueryContext(t.Context(),
+		fmt.Sprintf("SELECT business_id, target_ring_at, generation FROM alarm WHERE application = '%s'", application))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +146,8 @@ func TestBulkJobGoesOnAfterTheDeathOfItsNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job, err := there.StartBulk(t.Context(), client.BulkFilter{Application: "crowded", Action: client.BulkShift, Shift: -time.Hour})
+		job, err := there.StartBulk(t.Context(),
+			client.BulkFilter{Application: "crowded", Action: client.BulkShift, Shift: -time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,8 @@ func citusWorkers(t *testing.T, coordinator *url.URL) []string {
 		t.Fatalf("connect to the coordinator: %v; start it with deploy/citus", err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	rows, err := conn.Query(context.Background(), "SELECT concat(nodename, ':', nodeport) FROM pg_dist_node WHERE shouldhaveshards ORDER BY nodeid")
+	rows, err := conn.Query(context.Background(),
+		"SELECT concat(nodename, ':', nodeport) FROM pg_dist_node WHERE shouldhaveshards ORDER BY nodeid")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ var errTokenText = errors.New("the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE
 
 // client returns the client of the server.
 func (f clientFlags) client() (*client.Client, error) {
-	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token))
+	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout),
+		client.WithToken(f.Token))
 	switch {
 	case errors.Is(err, client.ErrToken):
 		return nil, usage(errTokenText)
@@ -97,7 +98,8 @@ func trouble(a *client.Alarm) string {
 // describe returns the alarm and its attempts in lines for people.
 func describe(a *client.Alarm) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s is %s, to ring at %s, generation %d", a.Application, a.BusinessID, a.State, shown(a.RingAt), a.Generation)
+	fmt.Fprintf(&b, "%s/%s is %s, to ring at %s, generation %d", a.Application, a.BusinessID, a.State, shown(a.RingAt),
+		a.Generation)
 	if !a.RungAt.IsZero() {
 		fmt.Fprintf(&b, ", rung at %s", shown(a.RungAt))
 	}

@@ -70,10 +70,12 @@ const (
 func TestClientCommandsAdviseWhenNoServerListens(t *testing.T) {
 	t.Parallel()
 	out, err := command([]string{"CLOCKD_SERVER=http://u:secret@127.0.0.1:1"}, "get", "shop", "x").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "connection refused\nis clockd running there?") || strings.Contains(string(out), "secret") {
+	if err == nil || !strings.Contains(string(out), "connection refused\nis clockd running there?") ||
+		strings.Contains(string(out), "secret") {
 		t.Errorf("%v, printed %s", err, out)
 	}
-	if out, err = command([]string{"CLOCKD_SERVER=u:secret@h"}, "get", "shop", "x").CombinedOutput(); err == nil || strings.Contains(string(out), "secret") ||
+	if out, err = command([]string{"CLOCKD_SERVER=u:secret@h"}, "get", "shop", "x").CombinedOutput(); err == nil ||
+		strings.Contains(string(out), "secret") ||
 		!strings.Contains(string(out), "CLOCKD_SERVER") {
 		t.Errorf("%v, printed %s", err, out)
 	}
@@ -90,11 +92,14 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		"kick one": {
 			args: []string{"kick", "shop", "a/b", "--generation", "3"}, responses: []string{kickedAlarm},
 			asked: []string{`POST /v1/applications/shop/alarms/a%2Fb/kick if "3"`},
-			out:   []string{"shop/a/b is scheduled", "answered with bury by worker-7 at 2030-01-03T00:00:00.000Z", "2030-01-04T00:00:00.000Z buried by worker-7 no stock"},
+			out: []string{"shop/a/b is scheduled", "answered with bury by worker-7 at 2030-01-03T00:00:00.000Z",
+				"2030-01-04T00:00:00.000Z buried by worker-7 no stock"},
 		},
 		"discard one": {
-			args: []string{"discard", "shop", ".."}, responses: []string{`409 {"status":409,"code":"not_dead","detail":"the alarm is rung"}`}, code: exitFailure,
-			asked: []string{`POST /v1/applications/shop/alarms/%2E%2E/discard`}, out: []string{"the alarm is rung (not_dead)"},
+			args:      []string{"discard", "shop", ".."},
+			responses: []string{`409 {"status":409,"code":"not_dead","detail":"the alarm is rung"}`}, code: exitFailure,
+			asked: []string{`POST /v1/applications/shop/alarms/%2E%2E/discard`},
+			out:   []string{"the alarm is rung (not_dead)"},
 		},
 		"kick many": {
 			args: []string{"kick", "shop", "--prefix", "order-", "--state", "dead", "--limit", "25"},
@@ -108,21 +113,25 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			out: []string{"kicked 23, not 2: they changed meanwhile; there may be more"},
 		},
 		"discard all": {
-			args:      []string{"discard", "shop", "--state", "dead,expired", "--limit", "0", "--json"},
-			responses: []string{`200 {"discarded":10000,"failed":0,"cursor":"c1"}`, `200 {"discarded":3,"failed":0,"cursor":null}`},
+			args: []string{"discard", "shop", "--state", "dead,expired", "--limit", "0", "--json"},
+			responses: []string{`200 {"discarded":10000,"failed":0,"cursor":"c1"}`,
+				`200 {"discarded":3,"failed":0,"cursor":null}`},
 			asked: []string{
 				`POST /v1/applications/shop/discard {"state":["dead","expired"],"limit":10000}`,
 				`POST /v1/applications/shop/discard {"state":["dead","expired"],"limit":10000,"cursor":"c1"}`,
 			},
 			out: []string{`{"discarded":10003,"failed":0,"more":false}`},
 		},
-		"kick what": {args: []string{"kick", "shop"}, code: exitUsage, out: []string{"give a business id, --prefix or --state"}},
+		"kick what": {args: []string{"kick", "shop"}, code: exitUsage,
+			out: []string{"give a business id, --prefix or --state"}},
 		"kick which": {
 			args: []string{"kick", "shop", "a", "--prefix", "b"}, code: exitUsage, out: []string{"not both"},
 		},
 		"kick until it fails": {
 			args: []string{"kick", "shop", "--state", "dead", "--limit", "0"}, code: exitFailure,
-			responses: []string{`200 {"kicked":5,"failed":0,"cursor":"c1"}`, `503 {"code":"unavailable","detail":"gone"}`, `503 {"code":"unavailable","detail":"gone"}`, `503 {"code":"unavailable","detail":"gone"}`},
+			responses: []string{`200 {"kicked":5,"failed":0,"cursor":"c1"}`,
+				`503 {"code":"unavailable","detail":"gone"}`, `503 {"code":"unavailable","detail":"gone"}`,
+				`503 {"code":"unavailable","detail":"gone"}`},
 			asked: []string{
 				`POST /v1/applications/shop/kick {"state":["dead"],"limit":10000}`,
 				`POST /v1/applications/shop/kick {"state":["dead"],"limit":10000,"cursor":"c1"}`,
@@ -138,16 +147,20 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 					"a     OLD          gone since 2030-01-04T00:00:00.000Z  x              1.1      2030-01-01T00:00:00.000Z  0       -      -\n" +
 					"b *   ONE          alive                                10.0.0.2:8080  1.2      2030-01-02T00:00:00.000Z  4       0-2,5  -\n" +
 					"b     TWO          alive                                -              -        2030-01-03T00:00:00.000Z  0       -      bank,shop\n",
-				"* responded, at 2030-01-10T00:00:00.000Z by the database's clock\n", "2 of 6 shards have no owner: 3-4\n", `several processes are named "b"`,
+				"* responded, at 2030-01-10T00:00:00.000Z by the database's clock\n",
+				"2 of 6 shards have no owner: 3-4\n", `several processes are named "b"`,
 			},
 		},
 		"set at most once": {
-			args: []string{"set", "shop", "a/b", "--in", "5s", "--delivery", "at_most_once"}, responses: []string{kickedAlarm},
-			asked: []string{`PUT /v1/applications/shop/alarms/a%2Fb {"delay":5000,"delivery":"at_most_once"}`}, out: []string{"shop/a/b is scheduled"},
+			args:      []string{"set", "shop", "a/b", "--in", "5s", "--delivery", "at_most_once"},
+			responses: []string{kickedAlarm},
+			asked:     []string{`PUT /v1/applications/shop/alarms/a%2Fb {"delay":5000,"delivery":"at_most_once"}`},
+			out:       []string{"shop/a/b is scheduled"},
 		},
 		"set with all flags": {
 			args: []string{
-				"set", "shop", "a", "--at", "2030-01-01T01:00:00+01:00", "--latest", "1893456000001", "--payload", `{"a" : 1}`, "--ack-timeout", "1m30s", "--max-rings", "3",
+				"set", "shop", "a", "--at", "2030-01-01T01:00:00+01:00", "--latest", "1893456000001", "--payload",
+				`{"a" : 1}`, "--ack-timeout", "1m30s", "--max-rings", "3",
 				"--priority", "9", "--generation", "2", "--content-type", "x/y",
 			},
 			responses: []string{kickedAlarm},
@@ -159,36 +172,52 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":5000,"ack_timeout":0} if "0"`},
 		},
 		"set with retries": {
-			args: []string{"set", "shop", "a", "--in", "5s", "--retry", "initial=2s,factor=1,cap=7d,limit=3"}, responses: []string{kickedAlarm},
-			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":5000,"retry":{"initial":2000,"factor":1,"cap":604800000,"limit":3}}`},
+			args:      []string{"set", "shop", "a", "--in", "5s", "--retry", "initial=2s,factor=1,cap=7d,limit=3"},
+			responses: []string{kickedAlarm},
+			asked:     []string{`PUT /v1/applications/shop/alarms/a {"delay":5000,"retry":{"initial":2000,"factor":1,"cap":604800000,"limit":3}}`},
 		},
 		"set retries unlimited": {
 			args: []string{"set", "shop", "a", "--in", "5s", "--retry", "limit=none"}, responses: []string{kickedAlarm},
 			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":5000,"retry":{"limit":null}}`},
 		},
-		"set unknown part":     {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "first=2s"}, code: exitUsage, out: []string{`unknown part "first"; known are initial`}},
-		"set wait of 0":        {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "cap=0s"}, code: exitUsage, out: []string{"--retry: cap: must be more than 0"}},
-		"set limit of 1.5":     {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "limit=1.5"}, code: exitUsage, out: []string{"limit must be a whole number"}},
-		"set factor of 0":      {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "factor=0"}, code: exitUsage, out: []string{"factor must be a number"}},
-		"set without rings":    {args: []string{"set", "shop", "a", "--in", "5s", "--max-rings", "0"}, code: exitUsage, out: []string{"--max-rings must be at least 1"}},
-		"set zero times":       {args: []string{"set", "shop", "a", "--every", "1h", "--times", "0"}, code: exitUsage, out: []string{"--times must be at least 1"}},
-		"set without period":   {args: []string{"set", "shop", "a", "--every", "0s"}, code: exitUsage, out: []string{"--every must be more than 0"}},
-		"set none missed":      {args: []string{"set", "shop", "a", "--every", "1h", "--missed", "all", "--missed-limit", "0"}, code: exitUsage, out: []string{"--missed-limit must be"}},
-		"set latest after 0":   {args: []string{"set", "shop", "a", "--every", "1h", "--latest-after", "0s"}, code: exitUsage, out: []string{"--latest-after must be"}},
-		"set jitter once":      {args: []string{"set", "shop", "a", "--in", "5s", "--jitter", "0s"}, code: exitUsage, out: []string{"need --cron or --every"}},
-		"forecast of no steps": {args: []string{"forecast", "--count", "0"}, code: exitUsage, out: []string{"--count must be at least 1"}},
-		"listen for no ring":   {args: []string{"listen", "shop", "--count", "0"}, code: exitUsage, out: []string{"--count must be at least 1"}},
+		"set unknown part": {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "first=2s"},
+			code: exitUsage, out: []string{`unknown part "first"; known are initial`}},
+		"set wait of 0": {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "cap=0s"}, code: exitUsage,
+			out: []string{"--retry: cap: must be more than 0"}},
+		"set limit of 1.5": {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "limit=1.5"},
+			code: exitUsage, out: []string{"limit must be a whole number"}},
+		"set factor of 0": {args: []string{"set", "shop", "a", "--in", "5s", "--retry", "factor=0"},
+			code: exitUsage, out: []string{"factor must be a number"}},
+		"set without rings": {args: []string{"set", "shop", "a", "--in", "5s", "--max-rings", "0"}, code: exitUsage,
+			out: []string{"--max-rings must be at least 1"}},
+		"set zero times": {args: []string{"set", "shop", "a", "--every", "1h", "--times", "0"}, code: exitUsage,
+			out: []string{"--times must be at least 1"}},
+		"set without period": {args: []string{"set", "shop", "a", "--every", "0s"}, code: exitUsage,
+			out: []string{"--every must be more than 0"}},
+		"set none missed": {args: []string{"set", "shop", "a", "--every", "1h", "--missed", "all", "--missed-limit", "0"}, code: exitUsage, out: []string{"--missed-limit must be"}},
+		"set latest after 0": {args: []string{"set", "shop", "a", "--every", "1h", "--latest-after", "0s"},
+			code: exitUsage, out: []string{"--latest-after must be"}},
+		"set jitter once": {args: []string{"set", "shop", "a", "--in", "5s", "--jitter", "0s"}, code: exitUsage,
+			out: []string{"need --cron or --every"}},
+		"forecast of no steps": {args: []string{"forecast", "--count", "0"}, code: exitUsage,
+			out: []string{"--count must be at least 1"}},
+		"listen for no ring": {args: []string{"listen", "shop", "--count", "0"}, code: exitUsage,
+			out: []string{"--count must be at least 1"}},
 		"kick at generation 0": {
-			args: []string{"kick", "shop", "--prefix", "b", "--generation", "0"}, code: exitUsage, out: []string{"--generation goes with a business id"},
+			args: []string{"kick", "shop", "--prefix", "b", "--generation", "0"}, code: exitUsage,
+			out: []string{"--generation goes with a business id"},
 		},
 		"set if absent": {
-			args: []string{"set", "shop", "a", "--in", "7d", "--if", "absent", "--text", "hi"}, responses: []string{`412 {"code":"condition_failed","detail":"it exists"}`},
-			asked: []string{`PUT /v1/applications/shop/alarms/a {"delay":604800000,"if":"absent","text":"hi"}`}, code: exitFailure,
-			out: []string{"clockd: it exists (condition_failed)\n"},
+			args:      []string{"set", "shop", "a", "--in", "7d", "--if", "absent", "--text", "hi"},
+			responses: []string{`412 {"code":"condition_failed","detail":"it exists"}`},
+			asked:     []string{`PUT /v1/applications/shop/alarms/a {"delay":604800000,"if":"absent","text":"hi"}`},
+			code:      exitFailure,
+			out:       []string{"clockd: it exists (condition_failed)\n"},
 		},
 		"set by cron": {
 			args: []string{
-				"set", "shop", "a", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--until", "1893456000000", "--times", "5", "--jitter", "30s",
+				"set", "shop", "a", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--until", "1893456000000",
+				"--times", "5", "--jitter", "30s",
 				"--latest-after", "10m", "--missed", "all", "--missed-limit", "7", "--overlap", "queue_one",
 			},
 			responses: []string{repeatingAlarm},
@@ -200,11 +229,14 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			},
 		},
 		"set by period": {
-			args: []string{"set", "shop", "a", "--every", "1h", "--anchor", "1970-01-01T00:00:00Z"}, responses: []string{kickedAlarm},
-			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"every":3600000,"anchor":0}}`},
+			args:      []string{"set", "shop", "a", "--every", "1h", "--anchor", "1970-01-01T00:00:00Z"},
+			responses: []string{kickedAlarm},
+			asked:     []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"every":3600000,"anchor":0}}`},
 		},
-		"set by cron and time": {args: []string{"set", "shop", "a", "--cron", "@daily", "--in", "5s"}, code: exitUsage, out: []string{"--cron", "--in"}},
-		"set in a zone":        {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"}, code: exitUsage, out: []string{"goes with --at or --cron"}},
+		"set by cron and time": {args: []string{"set", "shop", "a", "--cron", "@daily", "--in", "5s"}, code: exitUsage,
+			out: []string{"--cron", "--in"}},
+		"set in a zone": {args: []string{"set", "shop", "a", "--in", "5s", "--time-zone", "Europe/Berlin"},
+			code: exitUsage, out: []string{"goes with --at or --cron"}},
 		"set at a local time": {
 			args: []string{"set", "shop", "a", "--at", "2027-03-28T02:30", "--time-zone", "Europe/Berlin"},
 			responses: []string{`201 {"application":"shop","business_id":"a","state":"scheduled","generation":1,"ring_at":"2027-03-28T01:00:00.000Z",` +
@@ -219,15 +251,20 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			out:       []string{"3       2030-01-03T01:30:00.000Z  2030-01-03T01:30:07.000Z\ntime-zone data 2025c\n"},
 		},
 		"list repeating": {
-			args: []string{"list", "shop"}, responses: []string{`200 {"alarms":[` + repeatingAlarm[len("200 "):] + `],"next_cursor":null}`},
-			asked: []string{"GET /v1/applications/shop/alarms"}, out: []string{"30 2 * * * Europe/Berlin"},
+			args:      []string{"list", "shop"},
+			responses: []string{`200 {"alarms":[` + repeatingAlarm[len("200 "):] + `],"next_cursor":null}`},
+			asked:     []string{"GET /v1/applications/shop/alarms"}, out: []string{"30 2 * * * Europe/Berlin"},
 		},
-		"set without unit":        {args: []string{"set", "shop", "a", "--in", "5"}, code: exitUsage, out: []string{`--in: duration "5" has no unit: write "5s"`}},
-		"set at no time":          {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitUsage, out: []string{"--at: ", "has no offset"}},
+		"set without unit": {args: []string{"set", "shop", "a", "--in", "5"}, code: exitUsage,
+			out: []string{`--in: duration "5" has no unit: write "5s"`}},
+		"set at no time": {args: []string{"set", "shop", "a", "--at", "2030-01-01T00:00:00"}, code: exitUsage,
+			out: []string{"--at: ", "has no offset"}},
 		"set with two conditions": {args: []string{"set", "shop", "a", "--in", "5s", "--if", "later", "--generation", "2"}, code: exitUsage, out: []string{"not both"}},
-		"set no JSON":             {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"}, code: exitUsage, out: []string{"--text"}},
+		"set no JSON": {args: []string{"set", "shop", "a", "--in", "5s", "--payload", "hi"},
+			code: exitUsage, out: []string{"--text"}},
 		"get of another program": {
-			args: []string{"get", "shop", "a"}, responses: []string{`200 <html>`}, asked: []string{"GET /v1/applications/shop/alarms/a"}, code: exitFailure,
+			args: []string{"get", "shop", "a"}, responses: []string{`200 <html>`},
+			asked: []string{"GET /v1/applications/shop/alarms/a"}, code: exitFailure,
 			out: []string{"is not clockd: status 200"},
 		},
 		"list": {
@@ -239,13 +276,15 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			asked: []string{"GET /v1/applications/shop/alarms", "GET /v1/applications/shop/alarms"},
 			out:   []string{"a            dead   2030-01-01T00:00:00.000Z  -                         2       -        \n", "2030-01-02T00:00:00.000Z"},
 		},
-		"set once": {args: []string{"set", "shop", "a", "--in", "5s", "--delivery", "once"}, code: exitUsage, out: []string{"at_most_once"}},
+		"set once": {args: []string{"set", "shop", "a", "--in", "5s", "--delivery", "once"}, code: exitUsage,
+			out: []string{"at_most_once"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, code, asked := runClient(t, c.responses, c.args...)
 			if code != c.code || !slices.Equal(asked, c.asked) {
-				t.Errorf("exit code %d, want %d; asked\n%s, want\n%s; printed %s", code, c.code, strings.Join(asked, "\n"), strings.Join(c.asked, "\n"), out)
+				t.Errorf("exit code %d, want %d; asked\n%s, want\n%s; printed %s", code, c.code,
+					strings.Join(asked, "\n"), strings.Join(c.asked, "\n"), out)
 			}
 			for _, want := range c.out {
 				if !strings.Contains(out, want) {

@@ -44,9 +44,11 @@ func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
 		n := &seen.Nodes[i]
 		alive := n.Alive(now)
 		v.Nodes = append(v.Nodes, clockhttp.NodeView{
-			Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, Version: n.Version, StartedAt: n.Started, ExpiresAt: n.Expires,
-			Alive: alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation], Applications: lease.AnnouncedApplications(n.Applications),
-			Lacks: n.Lacks,
+			Name: n.Name, Incarnation: n.Incarnation, Address: n.Address, Version: n.Version, StartedAt: n.Started,
+			ExpiresAt: n.Expires,
+			Alive:     alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation],
+			Applications: lease.AnnouncedApplications(n.Applications),
+			Lacks:        n.Lacks,
 		})
 	}
 	return v, nil

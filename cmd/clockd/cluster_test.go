@@ -225,7 +225,8 @@ func (p *process) requireOnce(application string, copies map[string]int, others 
 func (p *process) hadLateConfirm(application, id string) bool {
 	p.t.Helper()
 	attempts := fmt.Sprint(p.must(http.StatusOK, http.MethodGet, alarmPath(application, id), nil).Attempts)
-	return strings.Contains(attempts, "no confirm in time") || strings.Contains(attempts, "did not report whether the ring was written")
+	return strings.Contains(attempts, "no confirm in time") ||
+		strings.Contains(attempts, "did not report whether the ring was written")
 }
 
 // copiesOf counts the rings of each alarm that the receivers have got together.
@@ -248,7 +249,8 @@ const (
 func TestKilledNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
-		one, two, three := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b), startNamed(t, "three", databaseURL, b)
+		one, two, three := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b), startNamed(t,
+			"three", databaseURL, b)
 		one.awaitShares("three nodes", 22, 21, 21)
 		got := b.receive("shop")
 		steady(one, two, three)
@@ -326,7 +328,8 @@ func TestAlarmSetOnOneNodeRingsOnTheShardsOwner(t *testing.T) {
 		got := two.listen("shop")
 		eventually(t, "the node knows of the subscriber", func() bool {
 			v, err := one.nodes()
-			return err == nil && slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, "shop") })
+			return err == nil &&
+				slices.ContainsFunc(v.Nodes, func(n nodeView) bool { return slices.Contains(n.Applications, "shop") })
 		})
 		r := wakeRounds{t: t, setter: one, owner: two, got: got, owned: func(nodesView, int) bool { return true }}
 		r.run()
@@ -459,7 +462,8 @@ func TestNothingIsLostWhileServersOfTwoNodesAreAway(t *testing.T) {
 		eventually(t, "all due alarms ring on "+service, func() bool { d, _ := got.byID(); return len(d) == count })
 		c.one.awaitShares("after all on "+service, 32, 32)
 		c.two.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "after"), map[string]any{"delay": "1s"})
-		eventually(t, "an alarm that is set now rings on "+service, func() bool { n, _ := got.byID(); return n["after"] == 1 })
+		eventually(t, "an alarm that is set now rings on "+service,
+			func() bool { n, _ := got.byID(); return n["after"] == 1 })
 	}
 }
 
@@ -476,7 +480,8 @@ func TestSubscribersGetRingsOfShardsOnOtherNodes(t *testing.T) {
 			const count = 500
 			one.set("shop", "early", count, func(int) time.Time { return time.Now() })
 			there := two.listen("shop")
-			eventually(t, "the parked alarms ring on the other node", func() bool { d, _ := there.byID(); return len(d) == count })
+			eventually(t, "the parked alarms ring on the other node",
+				func() bool { d, _ := there.byID(); return len(d) == count })
 			here := one.listen("shop")
 			eventually(t, "both nodes know of both subscribers", func() bool {
 				v, err := one.nodes()

@@ -56,7 +56,8 @@ func (s *setCommand) Run() error {
 // set returns the set that the flags describe. The server has the defaults of options that are not given.
 func (s *setCommand) set() (given client.Set, err error) {
 	given = client.Set{
-		ContentType: s.ContentType, MaxRings: zeroUnless(s.MaxRings), Priority: s.Priority, Delivery: client.Delivery(s.Delivery), Target: s.Target,
+		ContentType: s.ContentType, MaxRings: zeroUnless(s.MaxRings), Priority: s.Priority,
+		Delivery: client.Delivery(s.Delivery), Target: s.Target,
 	}
 	if err := notZero("max-rings", s.MaxRings); err != nil {
 		return given, err
@@ -297,5 +298,6 @@ func (l *listCommand) row(rows *table, a *client.Alarm) error {
 		return printJSON(stdout, a.Raw)
 	}
 	return rows.row("%s\t%s\t%s\t%s\t%d\t%s\t%s",
-		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, dash(schedule(a.Repeat)), trouble(a))
+		a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), a.RetryTimes, dash(schedule(a.Repeat)),
+		trouble(a))
 }

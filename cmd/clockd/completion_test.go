@@ -47,7 +47,8 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 		out, err := cmd.CombinedOutput()
 		got := strings.Fields(string(out))
-		if want := strings.Fields(c.want); err != nil || !slices.Equal(got, want) && (c.words[0] != "" || !slices.Contains(got, c.want)) {
+		if want := strings.Fields(c.want); err != nil ||
+			!slices.Equal(got, want) && (c.words[0] != "" || !slices.Contains(got, c.want)) {
 			t.Errorf("%q: %v, completed with %q, want %q", c.words, err, got, want)
 		}
 	}
@@ -58,7 +59,8 @@ func TestCompletionScriptsAskTheProgram(t *testing.T) {
 	t.Parallel()
 	for shell, want := range map[string]string{"bash": "complete -F _clockd clockd\n", "zsh": "#compdef clockd\n", "fish": "complete -c clockd -f -a '(__clockd_complete)'\n"} {
 		out, code := typed(t, nil, "completion", shell)
-		if code != 0 || !strings.Contains(out, want) || !strings.Contains(out, " complete -- ") || !strings.Contains(out, files) {
+		if code != 0 || !strings.Contains(out, want) || !strings.Contains(out, " complete -- ") ||
+			!strings.Contains(out, files) {
 			t.Errorf("%s: exit code %d, printed\n%s", shell, code, out)
 		}
 		if program, err := exec.LookPath(shell); err == nil {
@@ -72,7 +74,8 @@ func TestCompletionScriptsAskTheProgram(t *testing.T) {
 	if out, code := typed(t, nil, "completion", "tcsh"); code != exitUsage || !strings.Contains(out, "bash") {
 		t.Errorf("exit code %d, printed\n%s", code, out)
 	}
-	if out, code := typed(t, nil, "complete", "--", "set", "--in"); code != 0 || !strings.HasPrefix(out, "--in\tRing after this time") {
+	if out, code := typed(t, nil, "complete", "--", "set", "--in"); code != 0 ||
+		!strings.HasPrefix(out, "--in\tRing after this time") {
 		t.Errorf("exit code %d, printed\n%s", code, out)
 	}
 }

@@ -151,8 +151,10 @@ func (c *config) usesBroker() bool { return c.AMQPURL != "" }
 // newConfig makes the configuration of each part from the flags. It returns a *configError with all faults.
 func newConfig(flags serveFlags) (*config, error) {
 	cfg := &config{
-		serveFlags: flags, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(), ring: ring.DefaultConfig(),
-		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(), webhook: webhook.DefaultConfig(),
+		serveFlags: flags, service: clock.DefaultServiceConfig(), http: clockhttp.DefaultConfig(),
+		ring:    ring.DefaultConfig(),
+		preload: preload.DefaultConfig(), retention: store.DefaultRetentionConfig(), rabbit: rabbit.DefaultConfig(),
+		webhook: webhook.DefaultConfig(),
 	}
 	if cfg.Node == "" {
 		cfg.Node = defaultNode()
@@ -193,7 +195,8 @@ func defaultRingBatch(databaseURL string) int {
 func (c *config) check(unreadable error) error {
 	errs := []error{
 		unreadable,
-		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(), c.preload.Validate(),
+		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(),
+		c.preload.Validate(),
 		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.faults(),
 	}
 	switch {
@@ -214,7 +217,8 @@ func (c *config) check(unreadable error) error {
 		errs = append(errs, errors.New("options of Kafka are given, but no Kafka brokers"))
 	}
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
-		errs = append(errs, fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
+		errs = append(errs,
+			fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
 	}
 	errs = append(errs, lease.ValidateNodeName(c.Node))
 	if c.TokenRate < 0 {

@@ -28,8 +28,10 @@ func TestRingBatchIsLargerOnSQLiteUnlessConfigured(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, err := newConfig(serveFlags{
-				databaseFlags: databaseFlags{DatabaseURL: c.url}, Listen: "127.0.0.1:0", Connections: 10, Retention: time.Hour, MaxPayload: 1024,
-				WriteLanes: 2, RingWorkers: 3, RingBatch: c.batch, HeapEntries: c.memory, PreloadAhead: 30 * time.Second,
+				databaseFlags: databaseFlags{DatabaseURL: c.url}, Listen: "127.0.0.1:0", Connections: 10,
+				Retention: time.Hour, MaxPayload: 1024,
+				WriteLanes: 2, RingWorkers: 3, RingBatch: c.batch, HeapEntries: c.memory,
+				PreloadAhead:    30 * time.Second,
 				WebhookInFlight: 1024, WebhookHostConcurrency: 128, WebhookConnectTimeout: 5 * time.Second,
 			})
 			if refused := err != nil; refused != (c.want == 0) {
@@ -68,11 +70,15 @@ func TestShownURLHasNoPassword(t *testing.T) {
 func TestRefusedSettingsArePrintedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, setting, reason string }{
-		{"keyword form", "CLOCKD_DATABASE_URL=postgres:host=127.0.0.1 password=hidden", "must be of the form postgres://"},
-		{"keyword form, encoded", "CLOCKD_DATABASE_URL=postgres:host=127.0.0.1%20password=hidden", "must be of the form postgres://"},
-		{"slash in the password", "CLOCKD_DATABASE_URL=postgres://user:12/hidden@127.0.0.1/clockd", "must be of the form postgres://"},
+		{"keyword form", "CLOCKD_DATABASE_URL=postgres:host=127.0.0.1 password=hidden",
+			"must be of the form postgres://"},
+		{"keyword form, encoded", "CLOCKD_DATABASE_URL=postgres:host=127.0.0.1%20password=hidden",
+			"must be of the form postgres://"},
+		{"slash in the password", "CLOCKD_DATABASE_URL=postgres://user:12/hidden@127.0.0.1/clockd",
+			"must be of the form postgres://"},
 		{"driver's form", "CLOCKD_DATABASE_URL=mysql:user:hidden@tcp(127.0.0.1)/clockd", "must be mysql://"},
-		{"fallback to plaintext", "CLOCKD_DATABASE_URL=mysql://user:hidden@127.0.0.1/clockd?tls=preferred", "tls=preferred"},
+		{"fallback to plaintext", "CLOCKD_DATABASE_URL=mysql://user:hidden@127.0.0.1/clockd?tls=preferred",
+			"tls=preferred"},
 		{"distributed mode of SQLite", "CLOCKD_DATABASE_MODE=distributed", "must begin with postgres://"},
 		{"long node name", "CLOCKD_NODE=" + strings.Repeat("n", 129), "from 1 to 128"},
 		{"intake without a broker", "CLOCKD_INTAKE_QUEUE=delayed", "no AMQP URL"},

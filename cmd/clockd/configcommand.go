@@ -78,7 +78,8 @@ func (s *sources) settings(ctx *kong.Context) (all []shownSetting) {
 			from.kind = fromDefault
 		}
 		shown := shownSetting{Name: flag.Name, Variable: flag.Envs[0], Source: from.kind, File: from.file}
-		if shown.Value = shownValue(flag.Envs[0], valueText(flag)); from.kind == fromFlag || from.kind == fromEnvironment {
+		if shown.Value = shownValue(flag.Envs[0], valueText(flag)); from.kind == fromFlag ||
+			from.kind == fromEnvironment {
 			shown.Origin = from.name
 		}
 		all = append(all, shown)

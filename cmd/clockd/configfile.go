@@ -126,7 +126,8 @@ func (s *sources) warnReadable(log *slog.Logger) {
 	for _, name := range secretVariables {
 		flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, variablePrefix), "_", "-"))
 		if value := s.file.values[flag]; value != "" && shownValue(name, value) != value {
-			log.Warn("every user can read the secrets of the configuration file", "file", s.file.path, "mode", s.file.mode.String(), "mend", "chmod o-r "+s.file.path)
+			log.Warn("every user can read the secrets of the configuration file", "file", s.file.path, "mode",
+				s.file.mode.String(), "mend", "chmod o-r "+s.file.path)
 			return
 		}
 	}

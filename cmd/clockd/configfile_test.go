@@ -40,7 +40,8 @@ func TestConfigShowsEachSettingWithItsSource(t *testing.T) {
 	t.Parallel()
 	secret := writtenFile(t, 0o600, "amqp://u:hidden@mq:5672/\n")
 	file := writtenFile(t, 0o600, "retention: 7d\nmax-payload: 1000\nhosts: a, b\nlog-level: debug\nring-workers: 4\n")
-	env := []string{"CLOCKD_DATABASE_URL=mysql://u:hidden@db:3306/clockd", "CLOCKD_AMQP_URL_FILE=" + secret, "CLOCKD_MAX_PAYLOAD=2000",
+	env := []string{"CLOCKD_DATABASE_URL=mysql://u:hidden@db:3306/clockd", "CLOCKD_AMQP_URL_FILE=" + secret,
+		"CLOCKD_MAX_PAYLOAD=2000",
 		"CLOCKD_RING_WORKERS=5", "CLOCKD_CONFIG=" + file}
 	all := shownConfig(t, env, "--ring-workers", "6")
 	for _, want := range []shownSetting{
@@ -63,7 +64,8 @@ func TestConfigShowsEachSettingWithItsSource(t *testing.T) {
 	if code != 0 || strings.Contains(out, "hidden") {
 		t.Errorf("exit code %d, printed\n%s", code, out)
 	}
-	for _, want := range []string{"amqp-url amqp://u@mq:5672/ CLOCKD_AMQP_URL_FILE (" + secret + ")", "retention 168h " + file, "ring-workers 6 --ring-workers",
+	for _, want := range []string{"amqp-url amqp://u@mq:5672/ CLOCKD_AMQP_URL_FILE (" + secret + ")",
+		"retention 168h " + file, "ring-workers 6 --ring-workers",
 		"start-timeout 1m default"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("the table has no %q:\n%s", want, out)
@@ -85,13 +87,18 @@ func TestConfigReportsMistakesAfterTheTable(t *testing.T) {
 func TestMistakesOfAConfigurationFileAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	file := writtenFile(t, 0o600, strings.Join([]string{
-		"# a comment", "---", "databse-url: postgres://u:hidden@db/clockd", "retention: abc # a comment", "webhook-proxy: {host: hidden}",
-		"max-payload: many", "heap-entries: -1", "log-format: xml", "log-format: text", "amqp-exchanges:", "  - a", "config: other",
+		"# a comment", "---", "databse-url: postgres://u:hidden@db/clockd", "retention: abc # a comment",
+		"webhook-proxy: {host: hidden}",
+		"max-payload: many", "heap-entries: -1", "log-format: xml", "log-format: text", "amqp-exchanges:", "  - a",
+		"config: other",
 	}, "\n"))
 	lines := refused(t, []string{"CLOCKD_SHARDS=x"}, "serve", "--config", file)
-	wantLines(t, lines, "CLOCKD_SHARDS: ", file+", line 5: webhook-proxy needs a value, or a list of values", file+", line 9: log-format is set twice",
-		file+": databse-url: there is no such setting, did you mean database-url?", file+": config: there is no such setting",
-		file+": retention: ", file+": max-payload: ", file+": log-format: ", file+": heap-entries: heap entries must", file+": amqp-exchanges: further exchanges")
+	wantLines(t, lines, "CLOCKD_SHARDS: ", file+", line 5: webhook-proxy needs a value, or a list of values",
+		file+", line 9: log-format is set twice",
+		file+": databse-url: there is no such setting, did you mean database-url?",
+		file+": config: there is no such setting",
+		file+": retention: ", file+": max-payload: ", file+": log-format: ", file+": heap-entries: heap entries must",
+		file+": amqp-exchanges: further exchanges")
 	for content, want := range map[string]string{"- a": ", line 1: write lines of name: value", "node: 'hidden": ": found", "retention: 7d\n  x: y\n": ": line 2: "} {
 		broken := writtenFile(t, 0o600, content)
 		if lines := refused(t, nil, "serve", "--config", broken); !strings.HasPrefix(lines[0], "clockd: "+broken+want) || strings.Contains(lines[0], "hidden") {
@@ -115,7 +122,8 @@ func TestCommandsOnTheDatabaseReadTheConfigurationFile(t *testing.T) {
 	if _, err := os.Stat(database); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v, printed\n%s", code, err, out)
 	}
-	if !strings.Contains(out, "every user can read") || !strings.Contains(out, `mend="chmod o-r `) || strings.Contains(out, "hidden") {
+	if !strings.Contains(out, "every user can read") || !strings.Contains(out, `mend="chmod o-r `) ||
+		strings.Contains(out, "hidden") {
 		t.Errorf("printed\n%s\nwant a warning about the mode of the file", out)
 	}
 	if out, code := typed(t, nil, "application", "list", "--config", file); code != 0 {
@@ -133,7 +141,8 @@ func TestCommandsOnTheDatabaseReadTheConfigurationFile(t *testing.T) {
 
 func TestConfigurationFileIsYAML(t *testing.T) {
 	t.Parallel()
-	file := writtenFile(t, 0o600, "a: 1\r\nb: 'x # y' # comment\nc: \"tab\\there\"\nd: [x, 'y', z]\ne:\n  - one\n  - 'two' # comment\nf: # nothing\ng: amqp://u:p#q@h/\nh: x # comment\n")
+	file := writtenFile(t, 0o600,
+		"a: 1\r\nb: 'x # y' # comment\nc: \"tab\\there\"\nd: [x, 'y', z]\ne:\n  - one\n  - 'two' # comment\nf: # nothing\ng: amqp://u:p#q@h/\nh: x # comment\n")
 	got, err := readConfigFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,9 @@ func checkDatabase(flags databaseFlags, ringConns int) error {
 // openStore opens the database, brings the schema up to date unless NoMigrate is set, and checks it. It asks an
 // unavailable database again until StartTimeout. The timeout does not end a running migration. The end of ctx ends a
 // migration after its running statement. tell gets the state of the database until it is open; see reported.
-func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer, tell func(clockhttp.Check)) (store.Store, error) {
+func openStore(
+	ctx context.Context, cfg *config, log *slog.Logger, reg prometheus.Registerer, tell func(clockhttp.Check),
+) (store.Store, error) {
 	st, err := newStore(cfg.databaseFlags, cfg.ringConns(), log, reg)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,8 @@ func openStore(ctx context.Context, cfg *config, log *slog.Logger, reg prometheu
 			return nil, errors.Join(fmt.Errorf("open database %s: %w", cfg.databaseFlags.name(), err), st.Close())
 		}
 	}
-	log.Info("database is ready", "database", cfg.databaseFlags.name(), "engine", st.Engine(), "shards", st.ShardCount())
+	log.Info("database is ready", "database", cfg.databaseFlags.name(), "engine", st.Engine(), "shards",
+		st.ShardCount())
 	return st, nil
 }
 
@@ -152,7 +155,9 @@ func unreported(clockhttp.Check) {}
 
 // retryWhileUnavailable repeats step while its error is clock.ErrUnavailable, until the timeout. It does not repeat an
 // error of the set-up that nothing changes.
-func retryWhileUnavailable(ctx context.Context, timeout time.Duration, log *slog.Logger, setupMayChange bool, step func(context.Context) error) error {
+func retryWhileUnavailable(
+	ctx context.Context, timeout time.Duration, log *slog.Logger, setupMayChange bool, step func(context.Context) error,
+) error {
 	const pause = time.Second
 	deadline := time.Now().Add(timeout)
 	for {

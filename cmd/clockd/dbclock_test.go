@@ -107,7 +107,8 @@ func TestAlarmsRingByADatabaseClockThatWasSetBack(t *testing.T) {
 	const count = 300
 	for k := range 3 {
 		begins := c.at(time.Now()).Add(2 * time.Second).Truncate(time.Millisecond)
-		one.set("shop", fmt.Sprintf("order-%d", k), count, func(i int) time.Time { return begins.Add(time.Duration(i) * 5 * time.Millisecond) })
+		one.set("shop", fmt.Sprintf("order-%d", k), count,
+			func(i int) time.Time { return begins.Add(time.Duration(i) * 5 * time.Millisecond) })
 	}
 	awaitRung(t, got, 3*count)
 	c.requireNoneEarly(got.all())

@@ -46,7 +46,8 @@ func TestRingsGoToTheExchangeOfTheirApplication(t *testing.T) {
 		return false
 	})
 	time.Sleep(2 * time.Second) // a try would have come long before
-	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "refused"), nil); a.State != "scheduled" || a.RetryTimes != 0 {
+	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "refused"), nil); a.State != "scheduled" ||
+		a.RetryTimes != 0 {
 		t.Errorf("the alarm is %+v", a)
 	}
 	application(t, databaseURL, "set", "shop", "--unset=amqp")
@@ -64,7 +65,8 @@ func TestRefusingExchangeLeavesNoAlarmInDoubt(t *testing.T) {
 	p := start(t, append(d.env(), "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AMQP_EXCHANGES="+internal)...)
 	destination := func(exchange string) {
 		application(t, databaseURL, "set", "shop", "--amqp=exchange="+exchange)
-		eventually(t, "the node applies the destination", func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
+		eventually(t, "the node applies the destination",
+			func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
 	}
 	failures := map[string]int{} // number of tries that fail, by business id
 	set := func(id string, retry map[string]any, failed int) {
@@ -81,9 +83,11 @@ func TestRefusingExchangeLeavesNoAlarmInDoubt(t *testing.T) {
 		var a response
 		eventually(t, "the alarm was tried", func() bool {
 			a = p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil)
-			return a.RetryTimes == failed && (a.State == "dead") == strings.HasPrefix(id, "limited") && a.LastError != ""
+			return a.RetryTimes == failed && (a.State == "dead") == strings.HasPrefix(id, "limited") &&
+				a.LastError != ""
 		})
-		if a.InDoubt || !strings.Contains(a.LastError, "internal exchange") || strings.Contains(fmt.Sprint(a.Attempts), "in_doubt") {
+		if a.InDoubt || !strings.Contains(a.LastError, "internal exchange") ||
+			strings.Contains(fmt.Sprint(a.Attempts), "in_doubt") {
 			t.Errorf("alarm %s is %+v", id, a)
 		}
 		if a.State == "dead" {

@@ -107,7 +107,8 @@ func (d *directory) known(ctx context.Context, after string, limit int) ([]strin
 // application returns what this node knows of an application without a read.
 func (d *directory) application(name string, overdue *overdueView) clockhttp.ApplicationView {
 	applied := d.settings.Applied(name)
-	v := clockhttp.ApplicationView{Name: name, Version: applied.Version, Target: applied.Target, OldestOverdue: clock.NoInstant, Blockers: d.blockers.ofApplication(name)}
+	v := clockhttp.ApplicationView{Name: name, Version: applied.Version, Target: applied.Target,
+		OldestOverdue: clock.NoInstant, Blockers: d.blockers.ofApplication(name)}
 	if s := d.settings.watch.Settings(name); s != nil {
 		v.Paused = s.Paused
 	}
@@ -147,7 +148,9 @@ func (d *directory) overdue(ctx context.Context, now clock.Instant) (*overdueVie
 
 // readOverdue reads the beginning of the due index of each shard.
 func (d *directory) readOverdue(ctx context.Context, now clock.Instant) (*overdueView, error) {
-	page, err := d.store.Due(ctx, store.DueQuery{Shards: store.AllShards(d.store.ShardCount()), Until: store.Position{Time: now}, Limit: overduePage})
+	page, err := d.store.Due(ctx,
+		store.DueQuery{Shards: store.AllShards(d.store.ShardCount()), Until: store.Position{Time: now},
+			Limit: overduePage})
 	if err != nil {
 		return nil, err
 	}

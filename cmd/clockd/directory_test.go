@@ -21,14 +21,16 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 			p := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
 			run := func(args ...string) string {
 				t.Helper()
-				out, err := command([]string{"CLOCKD_SERVER=" + p.url, "CLOCKD_DATABASE_URL=" + databaseURL}, args...).CombinedOutput()
+				out, err := command([]string{"CLOCKD_SERVER=" + p.url, "CLOCKD_DATABASE_URL=" + databaseURL},
+					args...).CombinedOutput()
 				if err != nil {
 					t.Fatalf("clockd %s: %v, printed %s", strings.Join(args, " "), err, out)
 				}
 				return string(out)
 			}
 			for _, application := range []string{"shop", "bank", "zoo"} {
-				p.must(http.StatusCreated, http.MethodPut, alarmPath(application, "order-1"), map[string]any{"delay": "1h"})
+				p.must(http.StatusCreated, http.MethodPut, alarmPath(application, "order-1"),
+					map[string]any{"delay": "1h"})
 			}
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-10"), map[string]any{"delay": "0s"}) // overdue: nothing takes the stream's rings
 			run("cancel", "bank", "order-1")
@@ -56,17 +58,21 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				}
 				return names
 			}()
-			if !slices.Equal(names, []string{"bank", "idle", "shop", "zoo"}) || !all[3].Paused || all[2].Paused || all[0].Target != "stream" {
+			if !slices.Equal(names, []string{"bank", "idle", "shop", "zoo"}) || !all[3].Paused || all[2].Paused ||
+				all[0].Target != "stream" {
 				t.Errorf("applications %v; %s", names, all[3].Raw)
 			}
-			if bank, shop := all[0].Counts, all[2].Counts; bank.Cancelled != 1 || bank.Scheduled != 0 || shop.Scheduled != 2 || !shop.Complete {
+			if bank, shop := all[0].Counts, all[2].Counts; bank.Cancelled != 1 || bank.Scheduled != 0 ||
+				shop.Scheduled != 2 || !shop.Complete {
 				t.Errorf("counts: %+v, %+v", bank, shop)
 			}
-			if oldest := all[2].OldestOverdue; oldest.Before(began.Add(-time.Second)) || oldest.After(time.Now()) || !all[0].OldestOverdue.IsZero() {
+			if oldest := all[2].OldestOverdue; oldest.Before(began.Add(-time.Second)) || oldest.After(time.Now()) ||
+				!all[0].OldestOverdue.IsZero() {
 				t.Errorf("oldest overdue: %v, %v", all[2].OldestOverdue, all[0].OldestOverdue)
 			}
 			page, err := c.ApplicationPage(t.Context(), client.ApplicationFilter{Limit: 1, Cursor: "bank"})
-			if err != nil || len(page.Applications) != 1 || page.Applications[0].Name != "idle" || page.NextCursor != "idle" || page.Applications[0].Counts != nil {
+			if err != nil || len(page.Applications) != 1 || page.Applications[0].Name != "idle" ||
+				page.NextCursor != "idle" || page.Applications[0].Counts != nil {
 				t.Errorf("page %+v, %v", page, err)
 			}
 			for _, c := range []struct {
@@ -77,7 +83,8 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				{[]string{"applications", "--json"}, []string{`{"application":"zoo","settings_version":1,"target":`}},
 				{[]string{"search", "order-1"}, []string{"bank ", "shop ", "zoo ", "cancelled"}},
 				{[]string{"search", "order-1", "--limit", "1"}, []string{"more alarms were found"}},
-				{[]string{"forecast", "--by", "hour", "--count", "3", "--application", "bank"}, []string{"FROM", ":00:00.000Z", " 0"}},
+				{[]string{"forecast", "--by", "hour", "--count", "3", "--application", "bank"},
+					[]string{"FROM", ":00:00.000Z", " 0"}},
 				{[]string{"events", "bank", "order-1"}, []string{"created", "cancelled"}},
 				{[]string{"forecast", "--json"}, []string{`"by":"minute"`, `"exact":true`}},
 				{[]string{"search", "order", "--application", "shop", "--json"}, []string{`"business_id":"order-10"`}},
@@ -90,17 +97,20 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				}
 			}
 			life, err := c.Events(t.Context(), "bank", "order-1")
-			if err != nil || life.State != client.Cancelled || len(life.Events) != 2 || life.Events[1].Kind != "cancelled" {
+			if err != nil || life.State != client.Cancelled || len(life.Events) != 2 ||
+				life.Events[1].Kind != "cancelled" {
 				t.Errorf("life %+v, %v", life, err)
 			}
 			forecast, err := c.Forecast(t.Context(), client.ForecastQuery{By: "hour", Count: 2})
-			if err != nil || !forecast.Exact || forecast.Step != time.Hour || len(forecast.Due) != 2 || forecast.Due[0]+forecast.Due[1] != 3 {
+			if err != nil || !forecast.Exact || forecast.Step != time.Hour || len(forecast.Due) != 2 ||
+				forecast.Due[0]+forecast.Due[1] != 3 {
 				t.Errorf("forecast %+v, %v", forecast, err) // shop twice, zoo once: the set of bank is cancelled
 			}
 			ring := p.listen("shop")
 			eventually(t, "the alarm rings", func() bool { return ring.number() == 1 })
 			byMessage, err := c.Search(t.Context(), client.SearchQuery{Text: ring.all()[0].messageID})
-			if err != nil || len(byMessage.Alarms) != 1 || byMessage.Alarms[0].BusinessID != "order-10" || byMessage.More {
+			if err != nil || len(byMessage.Alarms) != 1 || byMessage.Alarms[0].BusinessID != "order-10" ||
+				byMessage.More {
 				t.Errorf("by message id %+v: %v", byMessage, err)
 			}
 		})

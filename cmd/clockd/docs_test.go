@@ -42,14 +42,16 @@ var runnablePages = []runnablePage{
 			"docker build":                "needs Docker",
 		}},
 	{file: "alarms.md", notRun: map[string]string{"npx ": "needs the registries of npm and Go"}},
-	{file: "backup.md", notRun: map[string]string{"mariadb-dump ": "needs a MariaDB and a PostgreSQL with these names"}},
+	{file: "backup.md",
+		notRun: map[string]string{"mariadb-dump ": "needs a MariaDB and a PostgreSQL with these names"}},
 	{file: "by-example.md"},
 	{file: "configuration.md", served: true, notRun: map[string]string{"source ": "needs zsh and fish"}},
 	{file: "consumers.md", served: true},
 	{file: "getting-started.md"},
 	{file: "grpc-interface.md", served: true, notRun: map[string]string{"grpcurl": "is another program"}},
 	{file: "lookups.md", served: true},
-	{file: "observability.md", served: true, notRun: map[string]string{"CLOCKD_OTLP_ENDPOINT=": "needs a collector of traces"}},
+	{file: "observability.md", served: true,
+		notRun: map[string]string{"CLOCKD_OTLP_ENDPOINT=": "needs a collector of traces"}},
 	{file: "operations.md", served: true},
 	{file: "repeat.md", served: true},
 	{file: "reporting.md"},
@@ -159,7 +161,8 @@ func TestDocumentsAreRunOrHaveAReason(t *testing.T) {
 		if runs == (reason != "") {
 			t.Errorf("%s must be either in runnablePages, or with a reason in pagesNotRun", file)
 		}
-		if text := readPage(t, file); reason == noCommands && (strings.Contains(text, "```sh") || indentedCode.MatchString(text)) {
+		if text := readPage(t, file); reason == noCommands &&
+			(strings.Contains(text, "```sh") || indentedCode.MatchString(text)) {
 			t.Errorf("%s has commands, and pagesNotRun says that it has none", file)
 		}
 	}
@@ -242,20 +245,23 @@ func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
 				script += fmt.Sprintf(awaitReady, address)
 			}
 			if i+1 < len(blocks) && blocks[i+1].kind == "text background" {
-				script += fmt.Sprintf("until [[ $(wc -l <%s) -ge %d ]]; do sleep 0.1; done\n", output(i), strings.Count(blocks[i+1].text, "\n"))
+				script += fmt.Sprintf("until [[ $(wc -l <%s) -ge %d ]]; do sleep 0.1; done\n", output(i),
+					strings.Count(blocks[i+1].text, "\n"))
 			}
 		}
 	}
 	if !serves {
 		service := start(t, "CLOCKD_DATABASE_URL="+database)
-		service.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-4711"), json.RawMessage(`{"delay":"30m"}`))
+		service.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-4711"),
+			json.RawMessage(`{"delay":"30m"}`))
 		service.kill()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), longestPage)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = work
-	cmd.Env = append(withoutVariables(), asClockd+"=1", "PATH="+dir+":"+os.Getenv("PATH"), "CLOCKD_LISTEN="+address, "CLOCKD_SERVER=http://"+address)
+	cmd.Env = append(withoutVariables(), asClockd+"=1", "PATH="+dir+":"+os.Getenv("PATH"), "CLOCKD_LISTEN="+address,
+		"CLOCKD_SERVER=http://"+address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

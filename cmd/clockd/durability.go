@@ -125,7 +125,8 @@ func requireDurable(ctx context.Context, checker store.DurabilityChecker) error 
 		return err
 	}
 	if detail := unsafeSettings(found); detail != "" {
-		return fmt.Errorf("the database may lose commits, and durability is required (CLOCKD_REQUIRE_DURABLE): %s", detail)
+		return fmt.Errorf("the database may lose commits, and durability is required (CLOCKD_REQUIRE_DURABLE): %s",
+			detail)
 	}
 	return nil
 }

@@ -93,10 +93,12 @@ func (p *process) set(application, prefix string, count int, when func(i int) ti
 		var sets []map[string]any
 		for i := from; i < min(from+batch, count); i++ {
 			sets = append(sets, map[string]any{
-				"business_id": fmt.Sprintf("%s-%d", prefix, i), "ring_at": when(i).UnixMilli(), "payload": map[string]int{"n": i},
+				"business_id": fmt.Sprintf("%s-%d", prefix, i), "ring_at": when(i).UnixMilli(),
+				"payload": map[string]int{"n": i},
 			})
 		}
-		a := p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"set": sets})
+		a := p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+application+"/alarms",
+			map[string]any{"set": sets})
 		for _, r := range a.Results {
 			if r.Status != http.StatusCreated && (!a.Repeated || r.Status != http.StatusOK) {
 				p.t.Fatalf("set: %+v", r)
@@ -115,7 +117,8 @@ func (p *process) cancelMost(application, prefix string, count int) map[string]b
 		if len(ids) == 0 {
 			return
 		}
-		a := p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"cancel": ids})
+		a := p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+application+"/alarms",
+			map[string]any{"cancel": ids})
 		for _, r := range a.Results {
 			switch {
 			case r.Status == http.StatusOK:
@@ -150,7 +153,8 @@ func mostAreCancelled(t *testing.T, count int) {
 		p := startOn(t, databaseURL, b)
 		got := receiveFrom(p, b, "shop")
 		first := time.Now().Add(2*time.Second + time.Duration(count)*400*time.Microsecond).Truncate(time.Millisecond)
-		p.set("shop", "order", count, func(i int) time.Time { return first.Add(time.Duration(i%2000) * time.Millisecond) })
+		p.set("shop", "order", count,
+			func(i int) time.Time { return first.Add(time.Duration(i%2000) * time.Millisecond) })
 		cancelled := p.cancelMost("shop", "order", count)
 		eventually(t, "every alarm that was not cancelled rings", func() bool {
 			distinct, _ := got.byID()
@@ -173,7 +177,8 @@ func mostAreCancelled(t *testing.T, count int) {
 				t.Errorf("%s brought %s, want %s", r.businessID, r.body, want)
 			}
 		}
-		t.Logf("%d alarms, %d cancelled, %d rung, %d copies, 0 lost, 0 rung after a cancel", count, len(cancelled), len(distinct), again)
+		t.Logf("%d alarms, %d cancelled, %d rung, %d copies, 0 lost, 0 rung after a cancel", count, len(cancelled),
+			len(distinct), again)
 	})
 }
 
@@ -249,7 +254,8 @@ func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
 				tried := 0
 				for i := range count {
 					a := p.must(http.StatusOK, http.MethodGet, alarmPath("nobody", fmt.Sprintf("lost-%d", i)), nil)
-					if told := strings.Contains(a.LastError, "NO_ROUTE"); a.RetryTimes > 0 != told || told && len(a.Attempts) == 0 {
+					if told := strings.Contains(a.LastError, "NO_ROUTE"); a.RetryTimes > 0 != told ||
+						told && len(a.Attempts) == 0 {
 						t.Fatalf("an unroutable alarm is %+v", a)
 					}
 					tried += a.RetryTimes
@@ -257,7 +263,8 @@ func TestUnroutableAlarmsRingOnceTheirQueueExists(t *testing.T) {
 				return tried > 0
 			})
 			found := b.receive("nobody")
-			eventually(t, "all ring once a queue is bound", func() bool { d, _ := found.byID(); return len(d) == count })
+			eventually(t, "all ring once a queue is bound",
+				func() bool { d, _ := found.byID(); return len(d) == count })
 			p.requireOnce("nobody", copiesOf(found))
 		})
 	}
@@ -287,7 +294,8 @@ func TestAlarmExpiresWhenLatestRingAtHasPassed(t *testing.T) {
 func TestConfigurationErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	cmd := command([]string{
-		"CLOCKD_DATABASE_URL=oracle://scott:tiger@db/x", "CLOCKD_AMQP_URL=http://guest:s3cret@mq/", "CLOCKD_RETENTION=-1s",
+		"CLOCKD_DATABASE_URL=oracle://scott:tiger@db/x", "CLOCKD_AMQP_URL=http://guest:s3cret@mq/",
+		"CLOCKD_RETENTION=-1s",
 		"CLOCKD_RING_WORKERS=0", "CLOCKD_HEAP_ENTRIES=-5",
 	}, "serve")
 	out, err := cmd.CombinedOutput()
@@ -316,7 +324,8 @@ func TestUnsafeDurabilityIsReportedOrRefused(t *testing.T) {
 	p := start(t, "CLOCKD_DATABASE_URL="+careless)
 	eventually(t, "readiness names the setting", func() bool {
 		for _, c := range p.must(http.StatusOK, http.MethodGet, "/readyz", nil).Checks {
-			if c.Name == "durability" && c.Status == statusWarning && strings.Contains(c.Detail, "synchronous_commit is off") {
+			if c.Name == "durability" && c.Status == statusWarning &&
+				strings.Contains(c.Detail, "synchronous_commit is off") {
 				return true
 			}
 		}
@@ -325,7 +334,8 @@ func TestUnsafeDurabilityIsReportedOrRefused(t *testing.T) {
 	if got := p.metric(`clockd_durability_safe{setting="synchronous_commit"}`); got != 0 {
 		t.Errorf("the metric is %v, want 0", got)
 	}
-	if got := p.metric(`clockd_durability_safe{setting="fsync"}`); got != 1 && !strings.Contains(p.log.String(), "fsync") {
+	if got := p.metric(`clockd_durability_safe{setting="fsync"}`); got != 1 &&
+		!strings.Contains(p.log.String(), "fsync") {
 		t.Errorf("the metric of fsync is %v, and the log does not name fsync", got)
 	}
 	if !strings.Contains(p.log.String(), "setting=synchronous_commit") {
@@ -333,7 +343,8 @@ func TestUnsafeDurabilityIsReportedOrRefused(t *testing.T) {
 	}
 	out, err := command([]string{"CLOCKD_DATABASE_URL=" + careless, "CLOCKD_REQUIRE_DURABLE=true", "CLOCKD_LISTEN=127.0.0.1:0"}, "serve").CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure || !strings.Contains(string(out), "synchronous_commit is off") {
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure ||
+		!strings.Contains(string(out), "synchronous_commit is off") {
 		t.Errorf("with durability required: %v\n%s", err, out)
 	}
 }
@@ -354,11 +365,13 @@ func TestAtMostOnceNeverRingsTwice(t *testing.T) {
 		var sets []map[string]any
 		for i := range count {
 			sets = append(sets, map[string]any{
-				"business_id": fmt.Sprintf("once-%d", i), "ring_at": due.UnixMilli(), "payload": i, "delivery": "at_most_once",
+				"business_id": fmt.Sprintf("once-%d", i), "ring_at": due.UnixMilli(), "payload": i,
+				"delivery": "at_most_once",
 			})
 		}
 		for from := 0; from < count; from += 500 {
-			p.must(http.StatusOK, http.MethodPost, "/v1/applications/shop/alarms", map[string]any{"set": sets[from : from+500]})
+			p.must(http.StatusOK, http.MethodPost, "/v1/applications/shop/alarms",
+				map[string]any{"set": sets[from : from+500]})
 		}
 		eventually(t, "the herd begins to ring", func() bool { return len(got.all()) > 0 })
 		p.kill()

@@ -96,10 +96,12 @@ func TestFailingWritesAreReported(t *testing.T) {
 	forRestricted(t, func(t *testing.T, r restricted, p *process) {
 		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "before"), map[string]any{"delay": "1h"})
 		r.revoke(t, "INSERT")
-		p.must(http.StatusServiceUnavailable, http.MethodPut, alarmPath("shop", "meanwhile"), map[string]any{"delay": "1h"})
+		p.must(http.StatusServiceUnavailable, http.MethodPut, alarmPath("shop", "meanwhile"),
+			map[string]any{"delay": "1h"})
 		eventually(t, "the node is not ready and names the cause", func() bool {
 			_, detail, ready := p.check("writes")
-			return !ready && strings.Contains(strings.ToLower(detail), "alarm") && !strings.Contains(detail, "secret-word")
+			return !ready && strings.Contains(strings.ToLower(detail), "alarm") &&
+				!strings.Contains(detail, "secret-word")
 		})
 		if _, detail, _ := p.check("writes"); detail != "" {
 			t.Logf("/readyz: %s", detail)
@@ -108,7 +110,8 @@ func TestFailingWritesAreReported(t *testing.T) {
 			t.Errorf("the log does not report failing writes:\n%s", p.log)
 		}
 		r.give(t, "INSERT")
-		eventually(t, "the node is ready again by itself", func() bool { _, _, ready := p.check("writes"); return ready })
+		eventually(t, "the node is ready again by itself",
+			func() bool { _, _, ready := p.check("writes"); return ready })
 		if !strings.Contains(p.log.String(), "writes work again") {
 			t.Errorf("the log does not report that writes work again:\n%s", p.log)
 		}
@@ -145,11 +148,13 @@ func TestFailingClaimsAreReported(t *testing.T) {
 		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "due"), map[string]any{"delay": "0s"})
 		eventually(t, "readiness names the failing claims and stays ready", func() bool {
 			status, detail, ready := p.check("claims")
-			return ready && status == statusFailing && strings.Contains(strings.ToLower(detail), "alarm") && !strings.Contains(detail, "secret-word")
+			return ready && status == statusFailing && strings.Contains(strings.ToLower(detail), "alarm") &&
+				!strings.Contains(detail, "secret-word")
 		})
 		r.give(t, "UPDATE")
 		eventually(t, "the alarm rings", func() bool { return got.number() >= 1 })
 		p.requireOnce("shop", copiesOf(got))
-		eventually(t, "the check of claims is ok", func() bool { status, _, _ := p.check("claims"); return status == statusOK })
+		eventually(t, "the check of claims is ok",
+			func() bool { status, _, _ := p.check("claims"); return status == statusOK })
 	})
 }

@@ -60,7 +60,8 @@ func TestSoakGaleraServerThatLagsIsNotRead(t *testing.T) {
 	p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "kept"), nil)
 	g.redirect("127.0.0.1:" + s.port("galera2"))
 	for range 2 {
-		if a, err := p.do(http.MethodGet, alarmPath("shop", "late"), nil); err != nil || a.Status != http.StatusServiceUnavailable {
+		if a, err := p.do(http.MethodGet, alarmPath("shop", "late"), nil); err != nil ||
+			a.Status != http.StatusServiceUnavailable {
 			t.Errorf("an alarm whose set was not applied: %+v, %v", a, err)
 		}
 	}
@@ -83,7 +84,8 @@ func TestSoakGaleraServerThatRefusesQueriesIsLeft(t *testing.T) {
 	s.do("ctl", "galera", "--execute", "SET GLOBAL wsrep_reject_queries = ALL")
 	for i := range 20 { // on all connections
 		p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "before"), nil)
-		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("after-", i)), map[string]any{"delay": "1h"})
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("after-", i)),
+			map[string]any{"delay": "1h"})
 	}
 	p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "before"), nil)
 }
@@ -165,7 +167,8 @@ const (
 
 // loadDelays are the times from a set to the due time. Alarms are due before, during and after the failover.
 var loadDelays = []time.Duration{
-	100 * time.Millisecond, time.Second, 3 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second,
+	100 * time.Millisecond, time.Second, 3 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second,
+	20 * time.Second,
 }
 
 // startLoad starts the clients.
@@ -183,7 +186,8 @@ func (l *failoverLoad) run(client int) {
 	defer pace.Stop()
 	var own []*loadedAlarm
 	for i := 0; ; i++ {
-		a := &loadedAlarm{id: fmt.Sprintf("load-%d-%d", client, i), due: time.Now().Add(loadDelays[i%len(loadDelays)]).Truncate(time.Millisecond)}
+		a := &loadedAlarm{id: fmt.Sprintf("load-%d-%d", client, i),
+			due: time.Now().Add(loadDelays[i%len(loadDelays)]).Truncate(time.Millisecond)}
 		own = append(own, a)
 		l.setOne(i, a)
 		if k := i - loadAhead; k >= 0 && k%loadCancels == 0 && own[k].set {
@@ -276,14 +280,16 @@ func failOverUnderLoad(t *testing.T, databaseURL string, failOver func()) {
 	before := got.number()
 	eventually(t, "alarms ring after the failover", func() bool { return got.number() > before+2000 })
 	alarms := load.end()
-	t.Logf("failed over in %s; the first set was accepted after %s", failed.Round(time.Millisecond), back.Round(time.Millisecond))
+	t.Logf("failed over in %s; the first set was accepted after %s", failed.Round(time.Millisecond),
+		back.Round(time.Millisecond))
 	judgeFailover(t, nodes[0], alarms, got)
 }
 
 // judgeFailover waits until no alarm can ring any more, and compares the rings with the responses.
 func judgeFailover(t *testing.T, p *process, alarms []*loadedAlarm, got *receiver) {
 	t.Helper()
-	eventually(t, "no alarm is scheduled or ringing", func() bool { return p.inState("shop", clock.Scheduled)+p.inState("shop", clock.Ringing) == 0 })
+	eventually(t, "no alarm is scheduled or ringing",
+		func() bool { return p.inState("shop", clock.Scheduled)+p.inState("shop", clock.Ringing) == 0 })
 	eventually(t, "the broker has delivered every ring", func() bool {
 		_, copies := got.byID()
 		return !slices.ContainsFunc(alarms, func(a *loadedAlarm) bool {

@@ -122,7 +122,8 @@ func brokerStandsStill(t *testing.T, s *services) {
 		count += burst
 		eventually(t, "the burst has begun", func() bool { return len(copiesOf(got)) > begun })
 		s.do("pause", "rabbitmq")
-		for end := time.Now().Add(20 * time.Second); !awaited && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); !awaited &&
+			time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 			awaited = p.metric("clockd_ring_awaited") > 0
 		}
 		s.do("cont", "rabbitmq")

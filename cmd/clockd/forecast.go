@@ -44,7 +44,8 @@ func (f *forecastCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	found, err := server.Forecast(context.Background(), client.ForecastQuery{By: f.By, Count: zeroUnless(f.Count), Application: f.Application})
+	found, err := server.Forecast(context.Background(),
+		client.ForecastQuery{By: f.By, Count: zeroUnless(f.Count), Application: f.Application})
 	if err != nil {
 		return f.explained(err)
 	}

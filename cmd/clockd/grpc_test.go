@@ -20,7 +20,8 @@ func procedurePath(name string) string { return "/clockd.v1.AlarmService/" + nam
 // dialGRPC returns a connection to the port of the HTTP interface.
 func (p *process) dialGRPC() *grpc.ClientConn {
 	p.t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(p.url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(p.url, "http://"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -109,7 +110,8 @@ func TestKillInMidHerdOverGRPCLosesNoRing(t *testing.T) {
 					if id := rung[r.businessID]; id != "" && id != r.messageID {
 						t.Fatalf("%s rang as %s and as %s", r.businessID, id, r.messageID)
 					}
-					if want := `{"n":` + strings.TrimPrefix(r.businessID, "order-") + "}"; r.body != want || r.arrived.Before(r.target) {
+					if want := `{"n":` + strings.TrimPrefix(r.businessID, "order-") + "}"; r.body != want ||
+						r.arrived.Before(r.target) {
 						t.Fatalf("%+v", r)
 					}
 					rung[r.businessID] = r.messageID

@@ -47,6 +47,7 @@ func describeMethod(g *settings.GRPC) string {
 		return "none"
 	}
 	return strings.Join([]string{
-		g.Method + " at " + g.URL, "timeout " + g.Timeout.String(), fmt.Sprintf("concurrency %d", g.Concurrency), fmt.Sprintf("metadata %d", len(g.Metadata)),
+		g.Method + " at " + g.URL, "timeout " + g.Timeout.String(), fmt.Sprintf("concurrency %d", g.Concurrency),
+		fmt.Sprintf("metadata %d", len(g.Metadata)),
 	}, ", ")
 }

@@ -53,7 +53,8 @@ func (c *called) ring(_ any, s grpc.ServerStream) error {
 	var targetMS int64
 	_, _ = fmt.Sscan(given.Get("x-clockd-target-ring-at")[0], &targetMS)
 	c.add(receivedRing{
-		messageID: given.Get("x-clockd-message-id")[0], businessID: id, body: message.Value, arrived: time.Now(), target: time.UnixMilli(targetMS),
+		messageID: given.Get("x-clockd-message-id")[0], businessID: id, body: message.Value, arrived: time.Now(),
+		target: time.UnixMilli(targetMS),
 	})
 	return s.SendMsg(&emptypb.Empty{})
 }
@@ -91,14 +92,17 @@ func TestMethodsAreCalledAlsoAfterAKill(t *testing.T) {
 			if e.name != "sqlite" { // a file has one node
 				victim = start(t, env...)
 			}
-			application(t, databaseURL, "set", "shop", "--target=grpc", "--grpc-url="+address, "--grpc-method=shop.v1.Alarms/Ring", "--grpc=timeout=5s")
+			application(t, databaseURL, "set", "shop", "--target=grpc", "--grpc-url="+address,
+				"--grpc-method=shop.v1.Alarms/Ring", "--grpc=timeout=5s")
 			for _, p := range []*process{survivor, victim} {
-				eventually(t, "the node applies the target", func() bool { return p.settings("shop").AppliedTarget == "grpc" })
+				eventually(t, "the node applies the target",
+					func() bool { return p.settings("shop").AppliedTarget == "grpc" })
 			}
 			const alarms = 300
 			for i := range alarms {
 				victim.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("order/%d", i)), map[string]any{
-					"delay": fmt.Sprintf("%dms", 500+i*37%2500), "base64": protoText(fmt.Sprint("payload ", i)), "retry": map[string]any{"initial": "100ms", "cap": "1s"},
+					"delay": fmt.Sprintf("%dms", 500+i*37%2500), "base64": protoText(fmt.Sprint("payload ", i)),
+					"retry": map[string]any{"initial": "100ms", "cap": "1s"},
 				})
 			}
 			eventually(t, "rings arrive", func() bool { return c.number() > alarms/10 })
@@ -114,7 +118,8 @@ func TestMethodsAreCalledAlsoAfterAKill(t *testing.T) {
 				}
 			}
 			for _, r := range c.all() {
-				if want := "payload " + strings.TrimPrefix(r.businessID, "order/"); r.arrived.Before(r.target) || r.body != want {
+				if want := "payload " + strings.TrimPrefix(r.businessID, "order/"); r.arrived.Before(r.target) ||
+					r.body != want {
 					t.Errorf("%s arrived %s after its time, with %q", r.businessID, r.arrived.Sub(r.target), r.body)
 				}
 			}

@@ -84,7 +84,8 @@ func chosen(names ...string) []databaseEngine {
 	if allFlows {
 		return engines
 	}
-	return slices.DeleteFunc(slices.Clone(engines), func(e databaseEngine) bool { return !slices.Contains(names, e.name) })
+	return slices.DeleteFunc(slices.Clone(engines),
+		func(e databaseEngine) bool { return !slices.Contains(names, e.name) })
 }
 
 // chosenShared is chosen for a flow of several nodes.
@@ -179,7 +180,8 @@ const raceOptions = "GORACE=halt_on_error=1 atexit_sleep_ms=0"
 func command(env []string, args ...string) *exec.Cmd {
 	program := os.Args[0]
 	onServer := slices.ContainsFunc(env, func(setting string) bool {
-		return strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=postgres") || strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=mysql")
+		return strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=postgres") ||
+			strings.HasPrefix(setting, "CLOCKD_DATABASE_URL=mysql")
 	})
 	if !allFlows && (onServer || len(args) > 0 && args[0] != "serve") {
 		program = release()
@@ -194,7 +196,8 @@ func command(env []string, args ...string) *exec.Cmd {
 
 // withoutVariables returns the environment of the test without the variables of clockd and of its tests.
 func withoutVariables() []string {
-	return slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, variablePrefix) })
+	return slices.DeleteFunc(os.Environ(),
+		func(setting string) bool { return strings.HasPrefix(setting, variablePrefix) })
 }
 
 // releaseDirectory has the program that release builds.

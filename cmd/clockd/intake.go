@@ -24,7 +24,8 @@ func (f *intakeFlags) named() bool {
 // intakeConfig returns the configuration of the intake. maxPayload is in bytes.
 func (f *intakeFlags) intakeConfig(maxPayload int) rabbit.IntakeConfig {
 	return rabbit.IntakeConfig{
-		Queue: f.IntakeQueue, Exchange: f.IntakeExchange, DeadLetters: f.IntakeDeadLetters, Application: f.IntakeApplication, MaxBody: maxPayload,
+		Queue: f.IntakeQueue, Exchange: f.IntakeExchange, DeadLetters: f.IntakeDeadLetters,
+		Application: f.IntakeApplication, MaxBody: maxPayload,
 	}
 }
 

@@ -35,11 +35,14 @@ func TestSoakHalfAMillionDelayedMessages(t *testing.T) {
 			published := time.Since(begun)
 			taken := func() float64 { return p.metric(`clockd_rabbit_intake_messages_total{result="set"}`) }
 			eventually(t, "every message is an alarm", func() bool { return taken() >= messages })
-			t.Logf("published in %s, %.0f a second; alarms after %s, %.0f a second; memory at most %d MiB", published.Round(100*time.Millisecond),
-				messages/published.Seconds(), time.Since(begun).Round(100*time.Millisecond), messages/time.Since(begun).Seconds(), peak()>>20)
+			t.Logf("published in %s, %.0f a second; alarms after %s, %.0f a second; memory at most %d MiB",
+				published.Round(100*time.Millisecond),
+				messages/published.Seconds(), time.Since(begun).Round(100*time.Millisecond),
+				messages/time.Since(begun).Seconds(), peak()>>20)
 			eventually(t, "every message arrives", func() bool { return got.distinct() == messages })
 			late := got.lateness()
-			t.Logf("%d messages, %d copies, early %d, lateness p50 %s, p99 %s, longest %s; memory at most %d MiB", got.distinct(), got.copies(), got.early(),
+			t.Logf("%d messages, %d copies, early %d, lateness p50 %s, p99 %s, longest %s; memory at most %d MiB",
+				got.distinct(), got.copies(), got.early(),
 				late[len(late)/2], late[len(late)*99/100], late[len(late)-1], peak()>>20)
 			if got.early() > 0 {
 				t.Errorf("%d messages arrived before their time", got.early())

@@ -29,7 +29,8 @@ func delayedMessages(t *testing.T) *delayed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &delayed{testBroker: b, ch: ch, source: b.exchange + ".source", queue: b.exchange + ".delayed", target: b.exchange + ".target", letter: b.exchange + ".letter"}
+	d := &delayed{testBroker: b, ch: ch, source: b.exchange + ".source", queue: b.exchange + ".delayed",
+		target: b.exchange + ".target", letter: b.exchange + ".letter"}
 	for exchange, queue := range map[string]string{d.source: d.queue, d.target: d.target, d.letter: d.letter} {
 		d.must(ch.ExchangeDeclare(exchange, "topic", true, false, false, false, nil))
 		_, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
@@ -52,7 +53,8 @@ func (d *delayed) must(err error) {
 }
 
 func (d *delayed) env() []string {
-	return append(d.testBroker.env(), "CLOCKD_INTAKE_QUEUE="+d.queue, "CLOCKD_INTAKE_EXCHANGE="+d.target, "CLOCKD_INTAKE_DEAD_LETTERS="+d.letter)
+	return append(d.testBroker.env(), "CLOCKD_INTAKE_QUEUE="+d.queue, "CLOCKD_INTAKE_EXCHANGE="+d.target,
+		"CLOCKD_INTAKE_DEAD_LETTERS="+d.letter)
 }
 
 // publish publishes a message to source, and returns when the broker has it.
@@ -141,7 +143,8 @@ func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 				}
 			}
 			eventually(t, "every message arrives", func() bool { return got.count() == messages })
-			eventually(t, "every alarm is over", func() bool { return survivor.inState("intake", clock.Rung) == messages })
+			eventually(t, "every alarm is over",
+				func() bool { return survivor.inState("intake", clock.Rung) == messages })
 			copies := 0
 			for i := range messages {
 				rings := got.of(fmt.Sprint("m", i))
@@ -150,7 +153,8 @@ func TestDelayedMessagesArriveAlsoAfterAKill(t *testing.T) {
 					if r.at.Before(due[i]) {
 						t.Errorf("message %d arrived %s early", i, due[i].Sub(r.at))
 					}
-					if r.RoutingKey != "order.cancel" || string(r.Body) != fmt.Sprint(i) || r.Type != "order" || r.CorrelationId != "c" ||
+					if r.RoutingKey != "order.cancel" || string(r.Body) != fmt.Sprint(i) || r.Type != "order" ||
+						r.CorrelationId != "c" ||
 						r.Headers["number"] != int64(i) || alarmOf(r) != alarmOf(rings[0]) {
 						t.Errorf("message %d has changed: %+v", i, r.Delivery)
 					}
@@ -193,7 +197,8 @@ func TestConsumerMayPublishADelayedMessageAgain(t *testing.T) {
 			again := func(id string, headers amqp.Table) {
 				headers["x-delay"] = delay.Milliseconds()
 				published[id] = time.Now()
-				d.must(d.ch.Publish(d.source, "order.cancel", true, false, amqp.Publishing{MessageId: id, Headers: headers, Body: []byte("body")}))
+				d.must(d.ch.Publish(d.source, "order.cancel", true, false,
+					amqp.Publishing{MessageId: id, Headers: headers, Body: []byte("body")}))
 			}
 			for i := range chains {
 				again(fmt.Sprint(i), amqp.Table{})
@@ -217,7 +222,8 @@ func TestConsumerMayPublishADelayedMessageAgain(t *testing.T) {
 					}
 					again(m.MessageId, headers)
 				case <-guard:
-					t.Fatalf("%d messages of %d arrived, %d dead letters: %v", arrived, chains*tries, letters.count(), got)
+					t.Fatalf("%d messages of %d arrived, %d dead letters: %v", arrived, chains*tries, letters.count(),
+						got)
 				}
 			}
 			if letters.count() != 0 {
@@ -256,10 +262,12 @@ func TestDelayedMessageIsCancelledByItsIDs(t *testing.T) {
 		} `json:"message"`
 		RingAt time.Time `json:"ring_at"`
 	}
-	if status, _, err := p.decode(http.MethodGet, alarmPath("shop", "order-2"), nil, &long); status != http.StatusOK || err != nil {
+	if status, _, err := p.decode(http.MethodGet, alarmPath("shop", "order-2"), nil, &long); status != http.StatusOK ||
+		err != nil {
 		t.Fatal(status, err)
 	}
-	if left := time.Until(long.RingAt); long.State != "scheduled" || long.Base64 != "dHdv" || long.Message.Exchange != d.target ||
+	if left := time.Until(long.RingAt); long.State != "scheduled" || long.Base64 != "dHdv" ||
+		long.Message.Exchange != d.target ||
 		long.Message.RoutingKey != "order.cancel" || left < 49*24*time.Hour || left > 50*24*time.Hour {
 		t.Errorf("the alarm of the long message: %+v", long)
 	}

@@ -44,10 +44,12 @@ func (p *process) setSpread(applications int, prefix string, count int, due time
 				for from := 0; from < each; from += 500 {
 					sets := make([]map[string]any, min(500, each-from))
 					for i := range sets {
-						sets[i] = map[string]any{"business_id": fmt.Sprintf("%s-%d", prefix, from+i), "ring_at": due.UnixMilli(), "payload": 1}
+						sets[i] = map[string]any{"business_id": fmt.Sprintf("%s-%d", prefix, from+i),
+							"ring_at": due.UnixMilli(), "payload": 1}
 					}
 					path := fmt.Sprintf("/v1/applications/crowd%d/alarms", a)
-					if got, err := p.do(http.MethodPost, path, map[string]any{"set": sets}); err != nil || got.Status != http.StatusOK {
+					if got, err := p.do(http.MethodPost, path, map[string]any{"set": sets}); err != nil ||
+						got.Status != http.StatusOK {
 						p.t.Errorf("set: %d %v", got.Status, err)
 					}
 				}
@@ -65,7 +67,8 @@ type sickness struct {
 
 var sicknesses = []sickness{
 	{"nacks", func(t *testing.T, _ *services, b *testBroker, application string) {
-		b.declare(application, amqp.Table{"x-queue-type": "classic", "x-max-length": int32(0), "x-overflow": "reject-publish"})
+		b.declare(application,
+			amqp.Table{"x-queue-type": "classic", "x-max-length": int32(0), "x-overflow": "reject-publish"})
 	}},
 	// the queue's process is suspended, so it confirms nothing, like a quorum queue without a majority
 	{"never confirms", func(t *testing.T, s *services, b *testBroker, application string) {
@@ -139,7 +142,8 @@ func TestSoakManyApplicationsRingAsFastAsFew(t *testing.T) {
 				many = min(many, run(5000, round))
 			}
 			ratio := few.Seconds() / many.Seconds()
-			t.Logf("%d rung in %s with 10 applications, in %s with 5000: %.2f of the rate", count, few.Round(time.Millisecond), many.Round(time.Millisecond), ratio)
+			t.Logf("%d rung in %s with 10 applications, in %s with 5000: %.2f of the rate", count,
+				few.Round(time.Millisecond), many.Round(time.Millisecond), ratio)
 			if ratio < 0.8 {
 				t.Errorf("5000 applications rang at %.2f of the rate", ratio)
 			}
@@ -160,8 +164,9 @@ func TestSoakQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 				b.declare(fmt.Sprint("silent", i), amqp.Table{"x-queue-type": "quorum"})
 			}
 			all := func(do string) {
-				s.do("ctl", "rabbitmq", "eval", fmt.Sprintf(`[sys:%s(list_to_existing_atom("%%2F_%s.silent" ++ integer_to_list(I))) || I <- lists:seq(0, %d)].`,
-					do, b.exchange, silent-1))
+				s.do("ctl", "rabbitmq", "eval",
+					fmt.Sprintf(`[sys:%s(list_to_existing_atom("%%2F_%s.silent" ++ integer_to_list(I))) || I <- lists:seq(0, %d)].`,
+						do, b.exchange, silent-1))
 			}
 			all("suspend")
 			t.Cleanup(func() { all("resume") })
@@ -179,7 +184,8 @@ func TestSoakQuarantinedApplicationsDoNotWaitForEachOther(t *testing.T) {
 				resumed := time.Now()
 				eventually(t, "the application rings again", func() bool { return got.Load() >= before+400 })
 				took := time.Since(resumed)
-				t.Logf("round %d: the application rang again %s after its queue was resumed", round, took.Round(time.Millisecond))
+				t.Logf("round %d: the application rang again %s after its queue was resumed", round,
+					took.Round(time.Millisecond))
 				if took > 10*time.Second { // the promise is 2 s; applications that waited for each other took 100 s
 					t.Errorf("the application rang again only after %s", took)
 				}
@@ -215,7 +221,8 @@ func TestSoakLargePayloadsKeepMemoryBounded(t *testing.T) {
 			for from := 0; from < count; from += 100 {
 				sets := make([]map[string]any, 100)
 				for i := range sets {
-					sets[i] = map[string]any{"business_id": fmt.Sprintf("p-%d", from+i), "ring_at": due.UnixMilli(), "text": payload}
+					sets[i] = map[string]any{"business_id": fmt.Sprintf("p-%d", from+i), "ring_at": due.UnixMilli(),
+						"text": payload}
 				}
 				p.must(200, "POST", "/v1/applications/shop/alarms", map[string]any{"set": sets})
 			}

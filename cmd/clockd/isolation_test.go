@@ -50,9 +50,11 @@ func (p *process) setMany(application, prefix string, count int, due time.Time, 
 			for from := c * 500; from < count; from += clients * 500 {
 				sets := make([]map[string]any, min(500, count-from))
 				for i := range sets {
-					sets[i] = map[string]any{"business_id": fmt.Sprintf("%s-%d", prefix, from+i), "ring_at": due.UnixMilli(), "payload": payload}
+					sets[i] = map[string]any{"business_id": fmt.Sprintf("%s-%d", prefix, from+i),
+						"ring_at": due.UnixMilli(), "payload": payload}
 				}
-				a, err := p.doWithRoom(http.MethodPost, "/v1/applications/"+application+"/alarms", map[string]any{"set": sets})
+				a, err := p.doWithRoom(http.MethodPost, "/v1/applications/"+application+"/alarms",
+					map[string]any{"set": sets})
 				if err != nil || a.Status != http.StatusOK {
 					p.t.Errorf("set: %d %v", a.Status, err)
 				}
@@ -105,7 +107,8 @@ func (p *process) ringFlood(b *testBroker, suffix string, count, seconds int) (b
 		return len(d) == perSecond*seconds
 	})
 	lates := lateness(few.all())
-	t.Logf("the few were late by: median %s, 99%% %s, most %s", lates[len(lates)/2], lates[len(lates)*99/100], lates[len(lates)-1])
+	t.Logf("the few were late by: median %s, 99%% %s, most %s", lates[len(lates)/2], lates[len(lates)*99/100],
+		lates[len(lates)-1])
 	eventually(t, "the flood rings", func() bool { return flood.number() >= count })
 	first := firstAfter(few.all(), due)
 	for _, r := range flood.all() {
@@ -120,7 +123,8 @@ func (p *process) ringFlood(b *testBroker, suffix string, count, seconds int) (b
 // firstAfter returns the ring of the earliest alarm that was due at the instant or later.
 func firstAfter(rings []receivedRing, due time.Time) (first receivedRing) {
 	for _, r := range rings {
-		if !r.target.Before(due.Truncate(time.Millisecond)) && (first.target.IsZero() || r.target.Before(first.target)) {
+		if !r.target.Before(due.Truncate(time.Millisecond)) &&
+			(first.target.IsZero() || r.target.Before(first.target)) {
 			first = r
 		}
 	}
@@ -158,12 +162,14 @@ func unroutableCostsAProbe(t *testing.T, databaseURL string, b *testBroker, coun
 		t.Errorf("%d unroutable alarms cost %.1f tries a second, not one", count, perSecond)
 	}
 	got := b.receive("well")
-	p.set("well", "d", 100, func(i int) time.Time { return time.Now().Add(time.Second + time.Duration(i)*10*time.Millisecond) })
+	p.set("well", "d", 100,
+		func(i int) time.Time { return time.Now().Add(time.Second + time.Duration(i)*10*time.Millisecond) })
 	eventually(t, "another application rings", func() bool { d, _ := got.byID(); return len(d) == 100 })
 	t.Logf("another application's rings were late by %s at most", lateness(got.all())[99])
 }
 
 func TestUnroutableAlarmsCostOneProbeASecond(t *testing.T) {
 	t.Parallel()
-	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) { unroutableCostsAProbe(t, databaseURL, b, 3000) })
+	forCluster(t, "postgresql",
+		func(t *testing.T, databaseURL string, b *testBroker) { unroutableCostsAProbe(t, databaseURL, b, 3000) })
 }

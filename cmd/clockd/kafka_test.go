@@ -32,7 +32,8 @@ func startKafka(t *testing.T, topics ...string) (cluster *kfake.Cluster, env str
 // consume records the rings of a topic until the test ends.
 func consume(t *testing.T, cluster *kfake.Cluster, topic string) *receiver {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(20*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics(topic),
+		kgo.FetchMaxWait(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func ringOfRecord(r *kgo.Record) receivedRing {
 	}
 	ms, _ := strconv.ParseInt(headers["x-target-ring-at"], 10, 64)
 	return receivedRing{
-		messageID: headers["message-id"], businessID: headers["x-business-id"], claimID: headers["x-claim-id"], body: string(r.Value),
+		messageID: headers["message-id"], businessID: headers["x-business-id"], claimID: headers["x-claim-id"],
+		body:    string(r.Value),
 		arrived: r.Timestamp, target: time.UnixMilli(ms),
 	}
 }
@@ -93,12 +95,14 @@ func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 			}
 			application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic=rings")
 			for _, p := range []*process{survivor, victim} {
-				eventually(t, "the node applies the target", func() bool { return p.settings("shop").AppliedTarget == "kafka" })
+				eventually(t, "the node applies the target",
+					func() bool { return p.settings("shop").AppliedTarget == "kafka" })
 			}
 			const alarms = 400
 			for i := range alarms {
 				victim.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("order/%d", i)),
-					map[string]any{"delay": fmt.Sprintf("%dms", 500+i*37%2500), "payload": i, "retry": map[string]any{"initial": "100ms", "cap": "1s"}})
+					map[string]any{"delay": fmt.Sprintf("%dms", 500+i*37%2500), "payload": i,
+						"retry": map[string]any{"initial": "100ms", "cap": "1s"}})
 			}
 			eventually(t, "rings arrive", func() bool { return got.number() > alarms/10 })
 			victim.kill()
@@ -107,7 +111,8 @@ func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 				survivor = start(t, env...)
 			}
 			eventually(t, "all alarms have rung", func() bool { return survivor.inState("shop", clock.Rung) == alarms })
-			eventually(t, "the rings are consumed", func() bool { _, copies := got.byID(); return len(copies) == alarms })
+			eventually(t, "the rings are consumed",
+				func() bool { _, copies := got.byID(); return len(copies) == alarms })
 			distinct, copies := got.byID()
 			for i := range alarms {
 				if id := fmt.Sprintf("order/%d", i); distinct[id] != 1 {
@@ -150,12 +155,15 @@ func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
 	databaseURL := sqliteFile(t)
 	cluster, brokers := startKafka(t, "rings")
 	without := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
-	application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic=rings", "--kafka=key=application,headers=lean")
+	application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic=rings",
+		"--kafka=key=application,headers=lean")
 	eventually(t, "readiness names the application", func() bool {
 		details := without.details("settings", statusWarning)
-		return len(details) == 1 && strings.Contains(details[0], "shop") && strings.Contains(details[0], "no target kafka")
+		return len(details) == 1 && strings.Contains(details[0], "shop") &&
+			strings.Contains(details[0], "no target kafka")
 	})
-	eventually(t, "the node lacks Kafka", func() bool { return without.metric(`clockd_preload_ability_lost_seconds{ability="kafka"}`) > 0 })
+	eventually(t, "the node lacks Kafka",
+		func() bool { return without.metric(`clockd_preload_ability_lost_seconds{ability="kafka"}`) > 0 })
 	without.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), map[string]any{"delay": 0})
 	if err := without.terminate(); err != nil {
 		t.Fatal(err)
@@ -171,7 +179,8 @@ func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
 	}
 	awaitRung(t, got, 21)
 	eventually(t, "the alarm says why it does not ring", func() bool {
-		return strings.Contains(p.must(http.StatusOK, http.MethodGet, alarmPath("lost", "0"), nil).LastError, "UNKNOWN_TOPIC_OR_PARTITION")
+		return strings.Contains(p.must(http.StatusOK, http.MethodGet, alarmPath("lost", "0"), nil).LastError,
+			"UNKNOWN_TOPIC_OR_PARTITION")
 	})
 	if err := cluster.CreateTopic("nowhere", 1, nil); err != nil {
 		t.Fatal(err)

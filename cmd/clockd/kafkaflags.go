@@ -29,7 +29,8 @@ func (f *kafkaFlags) usesKafka() bool { return len(f.KafkaBrokers) > 0 }
 
 // named reports whether an option besides the brokers is given.
 func (f *kafkaFlags) named() bool {
-	return f.KafkaTLS || f.KafkaCA != "" || f.KafkaCert != "" || f.KafkaKey != "" || f.KafkaSASL != "" && f.KafkaSASL != kafka.NoSASL ||
+	return f.KafkaTLS || f.KafkaCA != "" || f.KafkaCert != "" || f.KafkaKey != "" ||
+		f.KafkaSASL != "" && f.KafkaSASL != kafka.NoSASL ||
 		f.KafkaUser != "" || f.KafkaPassword != ""
 }
 

@@ -222,10 +222,12 @@ func TestAlarmsRingOverSlowConnectionsToTheBroker(t *testing.T) {
 	node := start(t, "CLOCKD_DATABASE_URL="+mariadb(t), "CLOCKD_AMQP_URL="+via, "CLOCKD_AMQP_EXCHANGE="+b.exchange)
 	got := b.receive("shop")
 	const count = 193
-	node.set("shop", "order", count, func(i int) time.Time { return time.Now().Add(time.Duration(i) * 20 * time.Millisecond) })
+	node.set("shop", "order", count,
+		func(i int) time.Time { return time.Now().Add(time.Duration(i) * 20 * time.Millisecond) })
 	defer func() {
 		status, detail, _ := node.check("target")
-		t.Logf("%d of %d arrived in %v claims; target is %s %s", len(got.all()), count, node.metric("clockd_ring_claim_seconds_count"), status, detail)
+		t.Logf("%d of %d arrived in %v claims; target is %s %s", len(got.all()), count,
+			node.metric("clockd_ring_claim_seconds_count"), status, detail)
 	}()
 	eventually(t, "all alarms ring", func() bool { d, _ := got.byID(); return len(d) == count })
 }
@@ -239,7 +241,8 @@ func TestCutLanesCostFewClaims(t *testing.T) {
 			p, via := proxied(t, amqpURL())
 			p.setFault(0, when)
 			b := dialBroker(t, amqpURL())
-			node := start(t, "CLOCKD_DATABASE_URL="+postgres(t), "CLOCKD_AMQP_URL="+via, "CLOCKD_AMQP_EXCHANGE="+b.exchange)
+			node := start(t, "CLOCKD_DATABASE_URL="+postgres(t), "CLOCKD_AMQP_URL="+via,
+				"CLOCKD_AMQP_EXCHANGE="+b.exchange)
 			got := b.receive("shop")
 			const count = 1000
 			node.setMany("shop", "order", count, time.Now(), 1)
@@ -306,7 +309,8 @@ func TestLateConfirmsOfAllApplicationsMakeNoCopies(t *testing.T) {
 	for _, a := range applications {
 		for id, copies := range copiesOf(received[a]) {
 			if copies > 1 {
-				t.Errorf("%s of %s rang %d times: %+v", id, a, copies, p.must(http.StatusOK, http.MethodGet, alarmPath(a, id), nil).Attempts)
+				t.Errorf("%s of %s rang %d times: %+v", id, a, copies,
+					p.must(http.StatusOK, http.MethodGet, alarmPath(a, id), nil).Attempts)
 			}
 		}
 	}

@@ -25,7 +25,8 @@ func TestNodeFarFromItsDatabaseRings(t *testing.T) {
 			p := start(t, append(b.env(), "CLOCKD_DATABASE_URL="+through)...)
 			began := time.Now()
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "far"), map[string]any{"delay": "1s"})
-			eventually(t, "the alarm rings", func() bool { return rings.Load() == 1 && p.inState("shop", clock.Rung) == 1 })
+			eventually(t, "the alarm rings",
+				func() bool { return rings.Load() == 1 && p.inState("shop", clock.Rung) == 1 })
 			t.Logf("rung after %s", time.Since(began))
 			eventually(t, "the node has its leases", func() bool {
 				status, _, _ := p.check("leases")
@@ -57,7 +58,8 @@ func TestNodeSaysThatItGetsNoLeases(t *testing.T) {
 			unlock()
 			const count = 20
 			for i := range count {
-				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", strconv.Itoa(i)), map[string]any{"delay": 0})
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", strconv.Itoa(i)),
+					map[string]any{"delay": 0})
 			}
 			eventually(t, "the node has all leases", func() bool {
 				status, _, _ := p.check("leases")

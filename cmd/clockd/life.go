@@ -33,7 +33,8 @@ func (e *eventsCommand) Run() error {
 		if event.RingNo > 0 {
 			ring = strconv.Itoa(event.RingNo)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", shown(event.At), event.Kind, event.Generation, dash(ring), dash(event.By), dash(event.Detail))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", shown(event.At), event.Kind, event.Generation, dash(ring),
+			dash(event.By), dash(event.Detail))
 	}
 	if !life.NextTryTime.IsZero() {
 		_, _ = fmt.Fprintf(table, "%s\tdue\t\t\t\t\n", shown(life.NextTryTime))

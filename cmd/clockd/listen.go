@@ -64,9 +64,12 @@ func (l *listenCommand) remarkSilence(ctx context.Context) {
 		_, _ = fmt.Fprintln(stderr, unknown)
 	case listed == nil || listed.Target == clock.TargetStream.String():
 	case listed.Target == "":
-		_, _ = fmt.Fprintf(stderr, "the node does not have the target of %s, so its alarms wait: clockd applications says more\n", l.Application)
+		_, _ = fmt.Fprintf(stderr,
+			"the node does not have the target of %s, so its alarms wait: clockd applications says more\n",
+			l.Application)
 	default:
-		_, _ = fmt.Fprintf(stderr, "rings of %s go to %s, not to the stream: clockd listen prints only rings of alarms that name the target stream\n", l.Application, listed.Target)
+		_, _ = fmt.Fprintf(stderr,
+			"rings of %s go to %s, not to the stream: clockd listen prints only rings of alarms that name the target stream\n", l.Application, listed.Target)
 	}
 }
 

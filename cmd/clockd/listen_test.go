@@ -53,11 +53,13 @@ func TestListenPrintsAndAcknowledgesRings(t *testing.T) {
 	s.run(0, "set", "shop", "first", "--in", "0s", "--text", "two\nlines")
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
-	if err != nil || !strings.Contains(line, "first rings, message ") || !strings.HasSuffix(line, `: "two\nlines"`+"\n") {
+	if err != nil || !strings.Contains(line, "first rings, message ") ||
+		!strings.HasSuffix(line, `: "two\nlines"`+"\n") {
 		t.Errorf("printed %q: %v", line, err)
 	}
 	s.run(0, "set", "shop", "second", "--in", "0s", "--ack-timeout", "1m", "--payload", `{ "a": 1 }`)
-	if line, err = lines.ReadString('\n'); err != nil || !strings.HasSuffix(line, ` (answer within 1m0s): {"a":1}`+"\n") {
+	if line, err = lines.ReadString('\n'); err != nil ||
+		!strings.HasSuffix(line, ` (answer within 1m0s): {"a":1}`+"\n") {
 		t.Errorf("printed %q: %v", line, err)
 	}
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
@@ -66,7 +68,8 @@ func TestListenPrintsAndAcknowledgesRings(t *testing.T) {
 	if err := listening.Wait(); err != nil || !listened.MatchString(faults.String()) {
 		t.Errorf("ended with %v, and wrote %s", err, faults.String())
 	}
-	if alarm := s.run(0, "get", "shop", "second"); !strings.Contains(alarm, "is rung") || !strings.Contains(alarm, "answered with ack") {
+	if alarm := s.run(0, "get", "shop", "second"); !strings.Contains(alarm, "is rung") ||
+		!strings.Contains(alarm, "answered with ack") {
 		t.Errorf("the acknowledged alarm: %s", alarm)
 	}
 	if refusal := s.run(1, "listen", "not a name"); !strings.Contains(refusal, "application") {
@@ -82,7 +85,8 @@ func TestWorkersTakeAndAnswerRingsFromTheCommandLine(t *testing.T) {
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
 	s := &shell{t, []string{"CLOCKD_SERVER=" + p.url}}
 	application(t, databaseURL, "set", "pool", "--target", "pull")
-	eventually(t, "the node knows the target", func() bool { return strings.Contains(s.run(0, "applications"), "pull") })
+	eventually(t, "the node knows the target",
+		func() bool { return strings.Contains(s.run(0, "applications"), "pull") })
 	for _, id := range []string{"done", "later", "broken", "slow"} {
 		s.run(0, "set", "pool", id, "--in", "0s", "--ack-timeout", "1h", "--text", id)
 	}
@@ -107,7 +111,8 @@ func TestWorkersTakeAndAnswerRingsFromTheCommandLine(t *testing.T) {
 			t.Errorf("clockd %s printed %s, want %s", c.args, out, c.want)
 		}
 	}
-	if later := s.run(0, "get", "pool", "later"); !strings.Contains(later, "busy") || !strings.Contains(later, "by nightly") {
+	if later := s.run(0, "get", "pool", "later"); !strings.Contains(later, "busy") ||
+		!strings.Contains(later, "by nightly") {
 		t.Errorf("the released alarm: %s", later)
 	}
 	if stale := s.run(1, "release", messages["done"]); !strings.Contains(stale, "stale_ring") {

@@ -59,7 +59,8 @@ func TestLogInJSONHasNoOtherLines(t *testing.T) {
 	p := startJSON(t, "debug")
 	address := strings.TrimPrefix(p.url, "http://")
 	for _, bytes := range []string{
-		"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGARBAGE GARBAGE", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "NOT HTTP\r\n\r\n",
+		"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGARBAGE GARBAGE",
+		"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "NOT HTTP\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", address)
@@ -71,9 +72,11 @@ func TestLogInJSONHasNoOtherLines(t *testing.T) {
 		_, _ = conn.Read(make([]byte, 1))
 		_ = conn.Close()
 	}
-	out, code := typed(t, []string{"CLOCKD_DATABASE_URL=" + sqliteFile(t), "CLOCKD_LISTEN=" + address, "CLOCKD_LOG_FORMAT=json"}, "serve")
+	out, code := typed(t,
+		[]string{"CLOCKD_DATABASE_URL=" + sqliteFile(t), "CLOCKD_LISTEN=" + address, "CLOCKD_LOG_FORMAT=json"}, "serve")
 	lines := logLines(t, out)
-	if last := lines[len(lines)-1]; code != exitFailure || last.Level != "ERROR" || !strings.HasSuffix(last.Err, "listen on "+address+": bind: address already in use") {
+	if last := lines[len(lines)-1]; code != exitFailure || last.Level != "ERROR" ||
+		!strings.HasSuffix(last.Err, "listen on "+address+": bind: address already in use") {
 		t.Errorf("exit code %d, last line %+v", code, last)
 	}
 	if err := p.terminate(); err != nil {
@@ -88,9 +91,11 @@ func TestDebugLogTellsOfAlarms(t *testing.T) {
 	t.Parallel()
 	p := startJSON(t, "debug")
 	ring := p.listen("shop")
-	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-1"), map[string]any{"delay": "1h", "payload": "hidden"})
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-1"),
+		map[string]any{"delay": "1h", "payload": "hidden"})
 	p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "order-1"), nil)
-	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-2"), map[string]any{"delay": "0s", "payload": "hidden"})
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-2"),
+		map[string]any{"delay": "0s", "payload": "hidden"})
 	eventually(t, "the alarm rings", func() bool { return ring.number() == 1 })
 	if err := p.terminate(); err != nil {
 		t.Error(err)
@@ -105,7 +110,8 @@ func TestDebugLogTellsOfAlarms(t *testing.T) {
 		}
 	}
 	want := []string{
-		"alarm request decided set shop/order-1", "alarm request decided cancel shop/order-1", "alarm request decided set shop/order-2",
+		"alarm request decided set shop/order-1", "alarm request decided cancel shop/order-1",
+		"alarm request decided set shop/order-2",
 		"ring ended confirmed shop/order-2",
 	}
 	if !slices.Equal(events, want) {

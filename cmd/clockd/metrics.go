@@ -16,16 +16,20 @@ import (
 func clockMetrics(reg prometheus.Registerer, recorder *stats.Recorder) clock.Metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 15) // 0.5 ms to 8 s
 	transactions := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_seconds", Help: "Duration of a write transaction, by result.", Buckets: buckets, NativeHistogramBucketFactor: 1.1,
+		Name: "clockd_clock_write_seconds", Help: "Duration of a write transaction, by result.", Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1,
 	}, []string{"result"})
 	group := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers in a write transaction.", Buckets: prometheus.ExponentialBuckets(1, 2, 13), NativeHistogramBucketFactor: 1.1,
+		Name: "clockd_clock_write_ops", Help: "Sets, cancels and answers in a write transaction.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 13), NativeHistogramBucketFactor: 1.1,
 	})
 	ops := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "clockd_clock_op_seconds", Help: "Time from the submission of a set, cancel, answer, kick, discard, pause or resume to its verdict, by operation and verdict.", Buckets: buckets, NativeHistogramBucketFactor: 1.1,
+		Name: "clockd_clock_op_seconds",
+		Help: "Time from the submission of a set, cancel, answer, kick, discard, pause or resume to its verdict, by operation and verdict.", Buckets: buckets, NativeHistogramBucketFactor: 1.1,
 	}, []string{"op", "verdict"})
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "clockd_clock_dropped_ops_total", Help: "Sets, cancels and answers that were refused before they were written, by reason.",
+		Name: "clockd_clock_dropped_ops_total",
+		Help: "Sets, cancels and answers that were refused before they were written, by reason.",
 	}, []string{"reason"})
 	for _, why := range clock.DropReasons {
 		dropped.WithLabelValues(string(why))
@@ -54,7 +58,8 @@ func registerQueueMetrics(reg prometheus.Registerer, service *clock.Service) {
 			return float64(ops)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_clock_queued_bytes", Help: "Bytes in memory of the sets, cancels and answers that are queued or being written.",
+			Name: "clockd_clock_queued_bytes",
+			Help: "Bytes in memory of the sets, cancels and answers that are queued or being written.",
 		}, func() float64 {
 			_, bytes := service.Undecided()
 			return float64(bytes)
@@ -76,7 +81,8 @@ func registerTimeMetrics(reg prometheus.Registerer, timebase *clock.Timebase) {
 	const unknown = " NaN while the database's clock is unknown: nothing rings then."
 	gauge("offset_seconds", "This node's lower bound of the database's clock, less this machine's clock."+unknown,
 		func(v clock.TimeView) time.Duration { return v.Offset })
-	gauge("uncertainty_seconds", "How far the database's clock may be ahead of this node's lower bound, while it keeps time. Rings may be late by this."+unknown,
+	gauge("uncertainty_seconds",
+		"How far the database's clock may be ahead of this node's lower bound, while it keeps time. Rings may be late by this."+unknown,
 		func(v clock.TimeView) time.Duration { return v.Uncertainty })
 	gauge("sample_age_seconds", "Time since the database's clock was read."+unknown,
 		func(v clock.TimeView) time.Duration { return v.Age })

@@ -25,7 +25,8 @@ func openDatabase(t *testing.T, databaseURL string) *sql.DB {
 	switch u := parse(t, databaseURL); u.Scheme {
 	case "mysql":
 		password, _ := u.User.Password()
-		driver, source = "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s?parseTime=true", u.User.Username(), password, u.Host, u.Path)
+		driver, source = "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s?parseTime=true", u.User.Username(), password, u.Host,
+			u.Path)
 	case "sqlite":
 		driver, source = "sqlite", "file:"+strings.TrimPrefix(databaseURL, "sqlite:")+"?_pragma=busy_timeout(5000)"
 	}
@@ -54,12 +55,14 @@ func TestFailedMigrationEndsTheStartAtOnce(t *testing.T) {
 			databaseURL := e.open(t)
 			mustExec(t, openDatabase(t, databaseURL), "CREATE TABLE node (id INTEGER)")
 			for _, c := range []string{"serve", "migrate"} {
-				out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LISTEN=127.0.0.1:0"}, c).CombinedOutput()
+				out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LISTEN=127.0.0.1:0"},
+					c).CombinedOutput()
 				var exit *exec.ExitError
 				if !errors.As(err, &exit) || exit.ExitCode() != exitFailure {
 					t.Errorf("%s: %v\n%s", c, err, out)
 				}
-				if said := string(out); strings.Contains(said, "does not answer") || strings.Contains(said, "not available") ||
+				if said := string(out); strings.Contains(said, "does not answer") ||
+					strings.Contains(said, "not available") ||
 					!strings.Contains(said, "_clockd.sql, statement") {
 					t.Errorf("%s says\n%s", c, said)
 				}
@@ -82,7 +85,8 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 	if err := tx.QueryRow("SELECT COUNT(*) FROM alarm").Scan(&rows); err != nil { // holds a lock on the table's definition
 		t.Fatal(err)
 	}
-	cmd := programCommand(builtLater(), []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LOG_LEVEL=debug"}, "migrate")
+	cmd := programCommand(builtLater(), []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_LOG_LEVEL=debug"},
+		"migrate")
 	log := &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -112,7 +116,8 @@ func TestSignalEndsMigrationAfterItsStatement(t *testing.T) {
 		t.Fatalf("does not end\n%s", log)
 	}
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure || !strings.Contains(log.String(), "migration "+laterMigration) {
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailure ||
+		!strings.Contains(log.String(), "migration "+laterMigration) {
 		t.Errorf("ended with %v:\n%s", err, log)
 	}
 	var format string
@@ -141,7 +146,8 @@ func TestMigrationContinuesAfterTheServerDied(t *testing.T) {
 	s.do("kill", "mariadb")
 	s.do("start", "mariadb")
 	p.awaitListening()
-	if said := p.log.String(); strings.Contains(said, "version=99") && !strings.Contains(said, "a migration was interrupted and goes on") {
+	if said := p.log.String(); strings.Contains(said, "version=99") &&
+		!strings.Contains(said, "a migration was interrupted and goes on") {
 		t.Log("the table was rebuilt before the server died")
 	}
 	if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "01234"), nil); a.State != "scheduled" {

@@ -19,15 +19,18 @@ func TestAlarmsRingAtTheTargetsTheyName(t *testing.T) {
 	h, address := startHooks(t)
 	env := append([]string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1"}, b.env()...)
 	survivor, victim := start(t, env...), start(t, env...)
-	application(t, databaseURL, "set", "shop", "--target=amqp", "--alarm-targets=stream,webhook,pull", "--webhook-url="+address+"/shop")
+	application(t, databaseURL, "set", "shop", "--target=amqp", "--alarm-targets=stream,webhook,pull",
+		"--webhook-url="+address+"/shop")
 	applied := func() {
 		t.Helper()
 		for _, p := range []*process{survivor, victim} {
-			eventually(t, "the node applies the settings", func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
+			eventually(t, "the node applies the settings",
+				func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
 		}
 	}
 	applied()
-	got := map[string]*receiver{"amqp": b.receive("shop"), "stream": survivor.listen("shop"), "webhook": h.receiver, "pull": {}}
+	got := map[string]*receiver{"amqp": b.receive("shop"), "stream": survivor.listen("shop"), "webhook": h.receiver,
+		"pull": {}}
 	var working sync.WaitGroup
 	t.Cleanup(working.Wait)
 	working.Go(func() { survivor.finishRings(t, "shop", got["pull"]) })
@@ -85,7 +88,8 @@ func TestAlarmsRingAtTheTargetsTheyName(t *testing.T) {
 		t.Errorf("%d alarms rang at %d places", alarms, len(arrived))
 	}
 
-	survivor.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "withdrawn"), map[string]any{"delay": "3s", "target": "webhook"})
+	survivor.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "withdrawn"),
+		map[string]any{"delay": "3s", "target": "webhook"})
 	application(t, databaseURL, "set", "shop", "--alarm-targets=stream,pull")
 	applied()
 	eventually(t, "the alarm rings to the target of its application", func() bool {
@@ -107,7 +111,8 @@ func (p *process) finishRings(t *testing.T, application string, r *receiver) {
 			continue
 		}
 		for _, ring := range rings {
-			r.add(receivedRing{messageID: ring.MessageID, businessID: ring.BusinessID, arrived: time.Now(), target: ring.RingAt})
+			r.add(receivedRing{messageID: ring.MessageID, businessID: ring.BusinessID, arrived: time.Now(),
+				target: ring.RingAt})
 			if _, err := worker.Ack(t.Context(), application, ring.MessageID); err != nil && t.Context().Err() == nil {
 				t.Errorf("finish %s: %v", ring.BusinessID, err)
 			}

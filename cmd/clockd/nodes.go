@@ -66,7 +66,8 @@ func (a nodesTable) row(node *client.Node) string {
 		state += ", lacks " + strings.Join(node.Lacks, ",")
 	}
 	return strings.Join([]string{
-		name, node.Incarnation, state, dash(node.Address), dash(node.Version), shown(node.StartedAt), strconv.Itoa(len(node.Shards)), dash(ranges(node.Shards)),
+		name, node.Incarnation, state, dash(node.Address), dash(node.Version), shown(node.StartedAt),
+		strconv.Itoa(len(node.Shards)), dash(ranges(node.Shards)),
 		dash(strings.Join(node.Applications, ",")),
 	}, "\t")
 }
@@ -87,7 +88,8 @@ func (a nodesTable) remarks() []string {
 	for _, n := range a.Nodes {
 		if n.NameShared && !shared[n.Name] {
 			shared[n.Name] = true
-			lines = append(lines, fmt.Sprintf("several processes are named %q: give each its own with --node or CLOCKD_NODE", n.Name))
+			lines = append(lines,
+				fmt.Sprintf("several processes are named %q: give each its own with --node or CLOCKD_NODE", n.Name))
 		}
 	}
 	return lines

@@ -27,7 +27,8 @@ func TestRepeatingAlarmsAreSetAndShownFromTheCommandLine(t *testing.T) {
 	}
 	has(run(false, "set", "shop", "report", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--times", "7"),
 		"shop/report is scheduled", "repeats: 30 2 * * * Europe/Berlin", "7 times", "occurrence 1 at 2")
-	if next := run(false, "occurrences", "shop", "report", "--count", "5"); strings.Count(next, ":30:00.000Z") != 10 || !strings.Contains(next, "time-zone data 20") {
+	if next := run(false, "occurrences", "shop", "report", "--count", "5"); strings.Count(next, ":30:00.000Z") != 10 ||
+		!strings.Contains(next, "time-zone data 20") {
 		t.Errorf("five occurrences:\n%s", next)
 	}
 	run(false, "set", "shop", "tick", "--every", "1h")

@@ -27,7 +27,9 @@ type resumeCommand struct{ pauseArgs }
 // Run resumes the alarm and prints it.
 func (r *resumeCommand) Run() error { return r.run((*client.Client).Resume) }
 
-func (p *pauseArgs) run(act func(*client.Client, context.Context, string, string, ...client.Condition) (*client.Alarm, error)) error {
+func (p *pauseArgs) run(
+	act func(*client.Client, context.Context, string, string, ...client.Condition) (*client.Alarm, error),
+) error {
 	c, err := p.client()
 	if err != nil {
 		return err

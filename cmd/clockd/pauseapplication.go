@@ -69,7 +69,9 @@ const confirmationPoll = 200 * time.Millisecond
 
 // awaitNodes waits until every node has confirmed this number of changes, or has lost its leases. begun is a time after
 // the change.
-func (p *applicationPauseCommand) awaitNodes(ctx context.Context, st store.Store, changes int64, begun time.Time) error {
+func (p *applicationPauseCommand) awaitNodes(
+	ctx context.Context, st store.Store, changes int64, begun time.Time,
+) error {
 	for {
 		waiting, err := unconfirmedNodes(ctx, st, changes, begun)
 		switch {
@@ -83,7 +85,8 @@ func (p *applicationPauseCommand) awaitNodes(ctx context.Context, st store.Store
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is paused, but not every node has confirmed it: %s", p.Name, strings.Join(waiting, "; "))
+			return fmt.Errorf("%s is paused, but not every node has confirmed it: %s", p.Name,
+				strings.Join(waiting, "; "))
 		case <-time.After(confirmationPoll):
 		}
 	}
@@ -99,7 +102,9 @@ func (p *applicationPauseCommand) printConfirmed() error {
 
 // unconfirmedNodes describes the nodes that may still start claims which these changes of settings forbid. A node whose
 // leases have ended starts none once its settings are too old, at the latest settings.HoldAfter after the change.
-func unconfirmedNodes(ctx context.Context, st store.Store, changes int64, begun time.Time) (waiting []string, err error) {
+func unconfirmedNodes(
+	ctx context.Context, st store.Store, changes int64, begun time.Time,
+) (waiting []string, err error) {
 	micros, err := st.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -115,7 +120,9 @@ func unconfirmedNodes(ctx context.Context, st store.Store, changes int64, begun 
 		switch {
 		case n.Settings >= changes, !n.Alive(now) && held:
 		case n.Settings == store.SettingsUnknown && n.Alive(now):
-			waiting = append(waiting, fmt.Sprintf("%s runs build %s, which cannot confirm it: replace the node by a newer one, or stop it", shownNode(n), n.Version))
+			waiting = append(waiting,
+				fmt.Sprintf("%s runs build %s, which cannot confirm it: replace the node by a newer one, or stop it",
+					shownNode(n), n.Version))
 		case n.Alive(now):
 			waiting = append(waiting, shownNode(n)+" has not confirmed it")
 		default:

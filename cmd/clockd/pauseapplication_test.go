@@ -24,7 +24,8 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 			t.Errorf("pause prints %s", out)
 		}
 		for i := range whilePaused { // on a busy machine all others may have rung before the command answered
-			one.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("while paused ", i)), map[string]any{"delay": 0})
+			one.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("while paused ", i)),
+				map[string]any{"delay": 0})
 		}
 		waiting := one.inState("shop", clock.Scheduled)
 		two.kill()
@@ -34,7 +35,8 @@ func TestPausedApplicationDoesNotRing(t *testing.T) {
 		}
 		one.must(http.StatusCreated, http.MethodPut, alarmPath("bank", "1"), map[string]any{"delay": 0})
 		awaitRung(t, b.receive("bank"), 1)
-		eventually(t, "all alarms are due", func() bool { return one.metric("clockd_preload_overdue_alarms") >= float64(waiting) })
+		eventually(t, "all alarms are due",
+			func() bool { return one.metric("clockd_preload_overdue_alarms") >= float64(waiting) })
 		if now := one.inState("shop", clock.Scheduled); waiting < whilePaused || now != waiting {
 			t.Errorf("%d alarms waited after the command, %d wait now", waiting, now)
 		}
@@ -54,7 +56,8 @@ func TestPauseNamesNodesThatCannotConfirm(t *testing.T) {
 	if _, err := openDatabase(t, databaseURL).Exec("INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES ('x', 'old', '', 'v0', 1, 99999999999999, '')"); err != nil {
 		t.Fatal(err)
 	}
-	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "application", "pause", "shop", "--wait=1s").CombinedOutput()
+	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, "application", "pause", "shop",
+		"--wait=1s").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), `node "old" (x) runs build v0, which cannot confirm it`) {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -45,7 +45,8 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 				return nodes[i]
 			}
 			for i := range nodes {
-				eventually(t, "the node applies the target", func() bool { return node(i).settings("shop").AppliedTarget == "pull" })
+				eventually(t, "the node applies the target",
+					func() bool { return node(i).settings("shop").AppliedTarget == "pull" })
 			}
 			const alarms = 400
 			for i := range alarms {
@@ -93,7 +94,8 @@ func TestWorkersFinishAllRingsAlsoAfterAKill(t *testing.T) {
 			}
 			nodes[1] = again
 			mu.Unlock()
-			eventually(t, "all alarms are finished", func() bool { return node(0).inState("shop", clock.Rung) == alarms })
+			eventually(t, "all alarms are finished",
+				func() bool { return node(0).inState("shop", clock.Rung) == alarms })
 			stop()
 			workers.Wait()
 			copies := 0
@@ -121,11 +123,13 @@ func TestReserveWorksOnAnyNode(t *testing.T) {
 			nodes := []*process{start(t, env...), start(t, env...), start(t, env...)}
 			application(t, databaseURL, "set", "shop", "--target=pull")
 			for _, n := range nodes {
-				eventually(t, "the node applies the target", func() bool { return n.settings("shop").AppliedTarget == "pull" })
+				eventually(t, "the node applies the target",
+					func() bool { return n.settings("shop").AppliedTarget == "pull" })
 			}
 			const alarms = 100
 			for i := range alarms {
-				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint(i)), map[string]any{"delay": "100ms"})
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint(i)),
+					map[string]any{"delay": "100ms"})
 			}
 			got := map[string]bool{}
 			for range 40 {
@@ -162,7 +166,8 @@ func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 			nodes := []*process{start(t, env...), start(t, env...)}
 			application(t, databaseURL, "set", "shop", "--alarm-targets=pull")
 			for _, n := range nodes {
-				eventually(t, "the node applies the settings", func() bool { s := n.settings("shop"); return s.AppliedVersion == s.Version })
+				eventually(t, "the node applies the settings",
+					func() bool { s := n.settings("shop"); return s.AppliedVersion == s.Version })
 			}
 			subscriber, worker := nodes[0].listen("shop"), &receiver{}
 			var working sync.WaitGroup
@@ -170,8 +175,10 @@ func TestSubscriberAndWorkerAtDifferentNodesGetTheirAlarms(t *testing.T) {
 			working.Go(func() { nodes[1].finishRings(t, "shop", worker) })
 			const alarms = 40
 			for i := range alarms {
-				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("streamed-", i)), map[string]any{"delay": "1s"})
-				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("pulled-", i)), map[string]any{"delay": "1s", "target": "pull"})
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("streamed-", i)),
+					map[string]any{"delay": "1s"})
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("pulled-", i)),
+					map[string]any{"delay": "1s", "target": "pull"})
 			}
 			eventually(t, "the subscriber and the worker have all their rings", func() bool {
 				return subscriber.number() == alarms && worker.number() == alarms
@@ -191,11 +198,13 @@ func TestSubscriberOfAFormerTargetHoldsUpNoWorker(t *testing.T) {
 			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL}
 			nodes := []*process{start(t, env...), start(t, env...)}
 			subscriber := nodes[0].listen("shop")
-			nodes[1].must(http.StatusCreated, http.MethodPut, alarmPath("shop", "streamed"), map[string]any{"delay": "0s"})
+			nodes[1].must(http.StatusCreated, http.MethodPut, alarmPath("shop", "streamed"),
+				map[string]any{"delay": "0s"})
 			eventually(t, "the subscriber has its ring", func() bool { return subscriber.number() == 1 })
 			application(t, databaseURL, "set", "shop", "--target=pull")
 			for _, n := range nodes {
-				eventually(t, "the node applies the target", func() bool { return n.settings("shop").AppliedTarget == "pull" })
+				eventually(t, "the node applies the target",
+					func() bool { return n.settings("shop").AppliedTarget == "pull" })
 			}
 			worker := &receiver{}
 			var working sync.WaitGroup
@@ -203,7 +212,8 @@ func TestSubscriberOfAFormerTargetHoldsUpNoWorker(t *testing.T) {
 			working.Go(func() { nodes[1].finishRings(t, "shop", worker) })
 			const alarms = 40
 			for i := range alarms {
-				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("pulled-", i)), map[string]any{"delay": "1s"})
+				nodes[0].must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("pulled-", i)),
+					map[string]any{"delay": "1s"})
 			}
 			begun := time.Now()
 			eventually(t, "the worker has all rings", func() bool { return worker.number() == alarms })

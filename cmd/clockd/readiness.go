@@ -37,8 +37,13 @@ type readiness struct {
 	node     string // this node's name
 }
 
-func newReadiness(cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets, loop *ring.Loop, keeper *lease.Keeper, durable *durability, watch *settings.Watch, tokens *access.Watch, zones *recompute.Recomputer, self *identity) *readiness {
-	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop, keeper: keeper, durable: durable, settings: watch, access: tokens, zones: zones, self: self, node: cfg.Node}
+func newReadiness(
+	cfg *config, draining *atomic.Bool, timebase *clock.Timebase, service *clock.Service, targets *targets,
+	loop *ring.Loop, keeper *lease.Keeper, durable *durability, watch *settings.Watch, tokens *access.Watch,
+	zones *recompute.Recomputer, self *identity,
+) *readiness {
+	return &readiness{draining: draining, timebase: timebase, service: service, targets: targets, loop: loop,
+		keeper: keeper, durable: durable, settings: watch, access: tokens, zones: zones, self: self, node: cfg.Node}
 }
 
 // view returns the content of /readyz. The service is not ready while the database is away, refuses this build or fails
@@ -49,10 +54,13 @@ func (r *readiness) view() clockhttp.Readiness {
 	writing, refused := r.service.Writable(), r.keeper.Refused()
 	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing)}
 	routes := r.loop.Routes()
-	checks = append(checks, checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
+	checks = append(checks,
+		checkRoutes(routes, func(s *ring.RouteState) clockhttp.Check { return check("target", s.Unusable) })...)
 	checks = append(checks, check("leases", r.keeper.Failing()), check("claims", r.loop.CheckClaims()))
 	checks = append(checks, checkRoutes(routes, lanes)...)
-	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets), zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(), authenticationCheck(r.access, r.self.httpAddress()))
+	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets),
+		zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(),
+		authenticationCheck(r.access, r.self.httpAddress()))
 	for _, w := range r.targets.warnings() {
 		checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
 	}
@@ -64,7 +72,9 @@ func (r *readiness) view() clockhttp.Readiness {
 }
 
 // checkRoutes returns a check of each route. With several routes its detail begins with the route's name.
-func checkRoutes(routes []ring.RouteState, checkRoute func(s *ring.RouteState) clockhttp.Check) (checks []clockhttp.Check) {
+func checkRoutes(
+	routes []ring.RouteState, checkRoute func(s *ring.RouteState) clockhttp.Check,
+) (checks []clockhttp.Check) {
 	for i := range routes {
 		c := checkRoute(&routes[i])
 		if len(routes) > 1 {
@@ -81,7 +91,8 @@ func lanes(s *ring.RouteState) clockhttp.Check {
 	case s.CannotRing != nil:
 		return check("lanes", s.CannotRing)
 	case s.LaneFailure != nil:
-		return clockhttp.Check{Name: "lanes", Status: statusWarning, Detail: fmt.Sprintf("%d of %d lanes to the target are open: %s", s.OpenLanes, s.Lanes, s.LaneFailure)}
+		return clockhttp.Check{Name: "lanes", Status: statusWarning,
+			Detail: fmt.Sprintf("%d of %d lanes to the target are open: %s", s.OpenLanes, s.Lanes, s.LaneFailure)}
 	default:
 		return clockhttp.Check{Name: "lanes", Status: statusOK}
 	}
@@ -96,7 +107,8 @@ func (r *readiness) abilities() clockhttp.Check {
 	}
 	var details []string
 	for _, n := range limited {
-		details = append(details, fmt.Sprintf("node %q (%s) lacks: %s", n.Name, n.Incarnation, strings.Join(n.Lacks, ", ")))
+		details = append(details,
+			fmt.Sprintf("node %q (%s) lacks: %s", n.Name, n.Incarnation, strings.Join(n.Lacks, ", ")))
 	}
 	return clockhttp.Check{Name: "abilities", Status: statusWarning, Detail: strings.Join(details, "; ")}
 }
@@ -105,7 +117,8 @@ func (r *readiness) abilities() clockhttp.Check {
 func (r *readiness) name() clockhttp.Check {
 	if r.keeper.NameShared() {
 		return clockhttp.Check{
-			Name: "node", Status: statusWarning, Detail: fmt.Sprintf("another node is also named %q: give each node its own name (CLOCKD_NODE)", r.node),
+			Name: "node", Status: statusWarning,
+			Detail: fmt.Sprintf("another node is also named %q: give each node its own name (CLOCKD_NODE)", r.node),
 		}
 	}
 	return clockhttp.Check{Name: "node", Status: statusOK}

@@ -44,7 +44,8 @@ func TestDroppedListsDoNotDelaySets(t *testing.T) {
 				most = max(most, running())
 				if n <= 300 {
 					sets.Go(func() error {
-						a, err := p.do(http.MethodPut, alarmPath("others", fmt.Sprint(n)), map[string]any{"delay": "1h"})
+						a, err := p.do(http.MethodPut, alarmPath("others", fmt.Sprint(n)),
+							map[string]any{"delay": "1h"})
 						responses.add(a.Status)
 						return err
 					})
@@ -57,7 +58,8 @@ func TestDroppedListsDoNotDelaySets(t *testing.T) {
 			if err := sets.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d lists dropped; sets by status: %v; at most %d lists at the server; rung after %d drops", dropped, responses.count, most, rungAfter)
+			t.Logf("%d lists dropped; sets by status: %v; at most %d lists at the server; rung after %d drops", dropped,
+				responses.count, most, rungAfter)
 			if responses.count[http.StatusCreated] != 300 {
 				t.Errorf("not all 300 sets succeeded; responses by status: %v", responses.count)
 			}
@@ -104,7 +106,8 @@ func (p *process) fillWith(application string, n int, text string) {
 		_ = w.Flush()
 		_ = lines.Close()
 	}()
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+"/v1/applications/"+application+"/alarms", body)
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost,
+		p.url+"/v1/applications/"+application+"/alarms", body)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -137,7 +140,8 @@ func (p *process) dropListsWhile(application string, each func(n int) (more bool
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		_, _ = fmt.Fprintf(conn, "GET /v1/applications/%s/alarms?state=rung&limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n", application)
+		_, _ = fmt.Fprintf(conn,
+			"GET /v1/applications/%s/alarms?state=rung&limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n", application)
 		<-tick.C
 		_ = conn.Close()
 		dropped++

@@ -28,7 +28,8 @@ type repeatFlags struct {
 // the local time.
 func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r := client.Repeat{
-		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed), MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap),
+		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed),
+		MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap),
 	}
 	var errs [5]error
 	r.Every, errs[0] = durationFlag("every", every)
@@ -36,7 +37,8 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r.Until, errs[2] = instantFlag("until", f.Until)
 	r.Jitter, errs[3] = durationFlag("jitter", f.Jitter)
 	r.LatestAfter, errs[4] = durationFlag("latest-after", f.LatestAfter)
-	zeros := errors.Join(notZero("times", f.Times), notZero("missed-limit", f.MissedLimit), notZeroDuration("every", every), notZeroDuration("latest-after", f.LatestAfter))
+	zeros := errors.Join(notZero("times", f.Times), notZero("missed-limit", f.MissedLimit),
+		notZeroDuration("every", every), notZeroDuration("latest-after", f.LatestAfter))
 	if err := errors.Join(append(errs[:], zeros)...); err != nil {
 		return nil, err
 	}
@@ -74,7 +76,8 @@ func describeRepeat(a *client.Alarm) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  repeats: %s", schedule(a.Repeat))
 	for _, option := range []struct{ name, value string }{
-		{"from", shown(a.Repeat.Anchor)}, {"until", shown(a.Repeat.Until)}, {"jitter", span(a.Repeat.Jitter)}, {"latest after", span(a.Repeat.LatestAfter)},
+		{"from", shown(a.Repeat.Anchor)}, {"until", shown(a.Repeat.Until)}, {"jitter", span(a.Repeat.Jitter)},
+		{"latest after", span(a.Repeat.LatestAfter)},
 		{"missed", string(a.Repeat.Missed)}, {"overlap", string(a.Repeat.Overlap)},
 	} {
 		if option.value != "" {

@@ -46,7 +46,8 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 		for i := range definitions {
 			for _, missed := range []string{"all", "once"} {
 				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("%s-%d", missed, i)), map[string]any{
-					"repeat": map[string]any{"every": "1s", "anchor": anchor, "times": times, "missed": missed}, "payload": i,
+					"repeat":  map[string]any{"every": "1s", "anchor": anchor, "times": times, "missed": missed},
+					"payload": i,
 				})
 			}
 		}
@@ -56,7 +57,8 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 		if b == nil {
 			receivers = append(receivers, p.listen("shop"))
 		}
-		eventually(t, "all alarms are over", func() bool { return p.inState("shop", clock.Rung)+p.inState("shop", clock.Expired) == 2*definitions })
+		eventually(t, "all alarms are over",
+			func() bool { return p.inState("shop", clock.Rung)+p.inState("shop", clock.Expired) == 2*definitions })
 		rung := int64(0)
 		for i := range definitions {
 			c := p.occurrences("shop", fmt.Sprintf("all-%d", i)).Occurrence

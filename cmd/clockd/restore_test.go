@@ -39,10 +39,12 @@ func TestRestoredDatabaseRepeatsNoMessageID(t *testing.T) {
 			p.setAtOnce("restored", "waiting", "over", "newer")
 			eventually(t, "the alarms ring after the restore", func() bool { return again.number() >= 4 })
 			wantOnlyDueAgain(t, lost.all(), again.all())
-			if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "once"), nil); a.State != "rung" || !a.InDoubt {
+			if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "once"), nil); a.State != "rung" ||
+				!a.InDoubt {
 				t.Errorf("the alarm that rings at most once: %+v", a)
 			}
-			if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "due"), nil); a.State != "rung" || a.InDoubt {
+			if a := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "due"), nil); a.State != "rung" ||
+				a.InDoubt {
 				t.Errorf("the alarm that was due: %+v", a)
 			}
 		})
@@ -65,7 +67,8 @@ func setUpBackup(t *testing.T, databaseURL string) {
 		t.Fatal(err)
 	}
 	db := openDatabase(t, databaseURL)
-	mustExec(t, db, fmt.Sprintf("UPDATE alarm SET next_try_time = %d WHERE business_id IN ('due', 'once')", time.Now().UnixMilli()))
+	mustExec(t, db,
+		fmt.Sprintf("UPDATE alarm SET next_try_time = %d WHERE business_id IN ('due', 'once')", time.Now().UnixMilli()))
 	_ = db.Close() // PostgreSQL copies only a database without connections
 }
 

@@ -38,7 +38,8 @@ func (r *restoreFinishCommand) finish(ctx context.Context, st store.Store) error
 		return errNoArchive
 	}
 	log, now := r.logger(), recovery.Result{}
-	report := every(progressInterval, func() { log.Info("finishing the restore", "in_doubt", now.InDoubt, "raised", now.Raised) })
+	report := every(progressInterval,
+		func() { log.Info("finishing the restore", "in_doubt", now.InDoubt, "raised", now.Raised) })
 	done, err := recovery.Finish(ctx, db, func(so recovery.Result) {
 		now = so
 		report()
@@ -46,7 +47,8 @@ func (r *restoreFinishCommand) finish(ctx context.Context, st store.Store) error
 	if err != nil {
 		return err
 	}
-	log.Info("the restored database is ready", "skipped_ids", store.SkippedIDs, "in_doubt", done.InDoubt, "at_most_once", done.AtMostOnce,
+	log.Info("the restored database is ready", "skipped_ids", store.SkippedIDs, "in_doubt", done.InDoubt,
+		"at_most_once", done.AtMostOnce,
 		"ended", done.Ended, "raised", done.Raised)
 	return nil
 }

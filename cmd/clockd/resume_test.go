@@ -107,9 +107,12 @@ func TestResumedStreamLosesNoRing(t *testing.T) {
 			got := consumeThrough(t, proxy, "shop")
 			due := time.Now().Add(3 * time.Second)
 			end := due.Add(count * 3 * time.Millisecond)
-			p.set("shop", "order", count, func(i int) time.Time { return due.Add(time.Duration(i) * 3 * time.Millisecond) })
+			p.set("shop", "order", count,
+				func(i int) time.Time { return due.Add(time.Duration(i) * 3 * time.Millisecond) })
 			for i := range 20 { // these must not wait for ack_timeout
-				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("ack-", i)), map[string]any{"ring_at": due.Add(time.Duration(i) * 200 * time.Millisecond).UnixMilli(), "ack_timeout": "24h"})
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("ack-", i)),
+					map[string]any{"ring_at": due.Add(time.Duration(i) * 200 * time.Millisecond).UnixMilli(),
+						"ack_timeout": "24h"})
 			}
 			cancelled := map[string]bool{}
 			for cut := range cuts {
@@ -124,7 +127,8 @@ func TestResumedStreamLosesNoRing(t *testing.T) {
 				proxy.setSwallow(false)
 				for i := count - 1 - cut; i >= 0; i -= 50 { // the last ones are not due yet
 					id := fmt.Sprint("order-", i)
-					if a, err := p.do(http.MethodDelete, alarmPath("shop", id), nil); err == nil && a.Status == http.StatusOK {
+					if a, err := p.do(http.MethodDelete, alarmPath("shop", id), nil); err == nil &&
+						a.Status == http.StatusOK {
 						cancelled[id] = true
 					}
 				}
@@ -135,7 +139,8 @@ func TestResumedStreamLosesNoRing(t *testing.T) {
 			})
 			ids := map[string]string{}
 			for _, r := range got.all() {
-				if id := ids[r.businessID]; cancelled[r.businessID] || id != "" && id != r.messageID || r.arrived.Before(r.target) {
+				if id := ids[r.businessID]; cancelled[r.businessID] || id != "" && id != r.messageID ||
+					r.arrived.Before(r.target) {
 					t.Fatalf("%+v, before as %q, cancelled: %t", r, id, cancelled[r.businessID])
 				}
 				ids[r.businessID] = r.messageID
@@ -145,7 +150,8 @@ func TestResumedStreamLosesNoRing(t *testing.T) {
 			if resent == 0 {
 				t.Error("no ring was lost: the test shows nothing")
 			}
-			eventually(t, "each ring is confirmed", func() bool { return p.inState("shop", clock.Scheduled) == 0 && p.inState("shop", clock.Ringing) == 0 })
+			eventually(t, "each ring is confirmed",
+				func() bool { return p.inState("shop", clock.Scheduled) == 0 && p.inState("shop", clock.Ringing) == 0 })
 		})
 	}
 }
@@ -162,7 +168,8 @@ func consumeThrough(t *testing.T, proxy *lossyProxy, application string) *receiv
 	ended := make(chan error, 1)
 	go func() {
 		ended <- c.Consume(ctx, application, client.Consumer{Handle: func(_ context.Context, ring *client.Ring) client.Answer {
-			r.add(receivedRing{messageID: ring.MessageID, businessID: ring.BusinessID, claimID: ring.ClaimID, arrived: time.Now(), target: ring.RingAt})
+			r.add(receivedRing{messageID: ring.MessageID, businessID: ring.BusinessID, claimID: ring.ClaimID,
+				arrived: time.Now(), target: ring.RingAt})
 			return client.Answer{Kind: client.Acked}
 		}})
 	}()

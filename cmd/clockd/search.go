@@ -23,7 +23,8 @@ func (s *searchCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	found, err := server.Search(context.Background(), client.SearchQuery{Text: s.Text, Application: s.Application, Limit: s.Limit})
+	found, err := server.Search(context.Background(),
+		client.SearchQuery{Text: s.Text, Application: s.Application, Limit: s.Limit})
 	if err != nil {
 		return s.explained(err)
 	}
@@ -41,7 +42,8 @@ func (s *searchCommand) Run() error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "APPLICATION\tBUSINESS ID\tSTATE\tRING AT\tNEXT TRY\tLAST ERROR, OR WHY IT WAITS")
 	for _, a := range found.Alarms {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Application, a.BusinessID, a.State, shown(a.RingAt), dash(shown(a.NextTryTime)), dash(trouble(a)))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Application, a.BusinessID, a.State, shown(a.RingAt),
+			dash(shown(a.NextTryTime)), dash(trouble(a)))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 // secretVariables are the environment variables that may contain a password. Each may be in a file instead: the
 // variable with _FILE at its end names it. So a secret need not be in the environment of a process, which its children
 // and its user can read.
-var secretVariables = []string{"CLOCKD_DATABASE_URL", "CLOCKD_AMQP_URL", "CLOCKD_AMQP_MANAGEMENT_URL", "CLOCKD_KAFKA_PASSWORD", "CLOCKD_TOKEN"}
+var secretVariables = []string{"CLOCKD_DATABASE_URL", "CLOCKD_AMQP_URL", "CLOCKD_AMQP_MANAGEMENT_URL",
+	"CLOCKD_KAFKA_PASSWORD", "CLOCKD_TOKEN"}
 
 // fileSuffix ends the name of a variable that names the file of a secret.
 const fileSuffix = "_FILE"

@@ -28,7 +28,8 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		{[]string{"CLOCKD_DATABASE_URL_FILE=" + file + "2"}, "CLOCKD_DATABASE_URL_FILE: open"},
 		{[]string{"CLOCKD_AMQP_URL_FILE=/dev/null"}, "/dev/null is empty"},
 	} {
-		if out, err := command(c.env, "migrate").CombinedOutput(); err == nil || !strings.Contains(string(out), c.message) {
+		if out, err := command(c.env, "migrate").CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), c.message) {
 			t.Errorf("%v: %v\n%s\nwant a failure with %q", c.env, err, out, c.message)
 		}
 	}

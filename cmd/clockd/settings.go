@@ -23,10 +23,12 @@ func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *s
 	w := settings.NewWatch(st, log)
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_clock_settings_age_seconds", Help: "Time since this node knew that its settings of applications are current. Normally about a second.",
+			Name: "clockd_clock_settings_age_seconds",
+			Help: "Time since this node knew that its settings of applications are current. Normally about a second.",
 		}, func() float64 { return w.Age().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_clock_settings_changes", Help: "Changes of settings of applications that this node has applied, as the database counts them.",
+			Name: "clockd_clock_settings_changes",
+			Help: "Changes of settings of applications that this node has applied, as the database counts them.",
 		}, func() float64 {
 			changes, _ := w.Changes()
 			return float64(changes)
@@ -35,10 +37,12 @@ func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *s
 			Name: "clockd_clock_settings_applications", Help: "Applications that have settings.",
 		}, func() float64 { return float64(len(w.Snapshot().All())) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "clockd_clock_paused_applications", Help: "Applications that are paused, as this node applies the settings.",
+			Name: "clockd_clock_paused_applications",
+			Help: "Applications that are paused, as this node applies the settings.",
 		}, func() float64 { return float64(len(w.Paused())) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "clockd_clock_settings_failed_polls_total", Help: "Polls of the settings of applications that failed.",
+			Name: "clockd_clock_settings_failed_polls_total",
+			Help: "Polls of the settings of applications that failed.",
 		}, func() float64 {
 			_, failed := w.Changes()
 			return float64(failed)
@@ -70,18 +74,26 @@ func routeBySettings(watch *settings.Watch, targets *targets, loop *ring.Loop) {
 func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 	var details []string
 	if age := watch.Age(); age > settings.StaleAfter {
-		details = append(details, fmt.Sprintf("the settings of applications were last read %s ago: changes since then do not apply yet", age.Round(time.Second)))
+		details = append(details,
+			fmt.Sprintf("the settings of applications were last read %s ago: changes since then do not apply yet",
+				age.Round(time.Second)))
 	}
 	const shown = 10
 	snapshot := watch.Snapshot()
 	for _, s := range snapshot.All() {
 		switch {
 		case s.Unreadable != nil:
-			details = append(details, fmt.Sprintf("the alarms of %s wait: its settings cannot be read: %s", s.Stored.Application, s.Unreadable))
+			details = append(details,
+				fmt.Sprintf("the alarms of %s wait: its settings cannot be read: %s", s.Stored.Application,
+					s.Unreadable))
 		case targets.missing(snapshot, s) != clock.NoTarget:
-			details = append(details, fmt.Sprintf("alarms of %s wait: this node has no target %s", s.Stored.Application, targets.missing(snapshot, s)))
+			details = append(details,
+				fmt.Sprintf("alarms of %s wait: this node has no target %s", s.Stored.Application,
+					targets.missing(snapshot, s)))
 		case targets.refusesDestination(s.Stored.Application):
-			details = append(details, fmt.Sprintf("the alarms of %s wait: this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)", s.Stored.Application, s.AMQP.Exchange))
+			details = append(details,
+				fmt.Sprintf("the alarms of %s wait: this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)",
+					s.Stored.Application, s.AMQP.Exchange))
 		}
 		if len(details) == shown {
 			break
@@ -176,7 +188,9 @@ func (s *subscribers) Applications() (lines []string) {
 }
 
 // named returns what the application's alarms name that ring to the target: each target, and clock.NoTarget.
-func (s *subscribers) named(snapshot *settings.Snapshot, application string, target clock.TargetKind) (named []clock.TargetKind) {
+func (s *subscribers) named(
+	snapshot *settings.Snapshot, application string, target clock.TargetKind,
+) (named []clock.TargetKind) {
 	for _, to := range store.AddresseesOf(application) {
 		if route := s.targets.routeOf(snapshot, to); route != nil && route.Kind == target {
 			named = append(named, to.Target)

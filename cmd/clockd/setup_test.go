@@ -13,9 +13,12 @@ import (
 func TestMissingFolderEndsTheStart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "none")
-	s := &shell{t, []string{"CLOCKD_DATABASE_URL=sqlite:" + folder + "/clockd.db", "CLOCKD_START_TIMEOUT=1h", "CLOCKD_LISTEN=127.0.0.1:0"}}
+	s := &shell{t,
+		[]string{"CLOCKD_DATABASE_URL=sqlite:" + folder + "/clockd.db", "CLOCKD_START_TIMEOUT=1h",
+			"CLOCKD_LISTEN=127.0.0.1:0"}}
 	for _, command := range []string{"serve", "migrate"} {
-		if out := s.run(1, command); !strings.Contains(out, `the folder "`+folder+`" does not exist`) || strings.Contains(out, "not available yet") {
+		if out := s.run(1, command); !strings.Contains(out, `the folder "`+folder+`" does not exist`) ||
+			strings.Contains(out, "not available yet") {
 			t.Errorf("clockd %s printed %s", command, out)
 		}
 	}
@@ -36,7 +39,8 @@ func TestWrongDatabaseIsNamedAtTheStart(t *testing.T) {
 			for _, u := range []string{wrong.String(), missing.String()} {
 				p := starting(t, "CLOCKD_DATABASE_URL="+u)
 				eventually(t, "the log tells of "+u, func() bool {
-					return strings.Contains(p.log.String(), "level=ERROR msg=\"the database does not let clockd in: waiting helps only if")
+					return strings.Contains(p.log.String(),
+						"level=ERROR msg=\"the database does not let clockd in: waiting helps only if")
 				})
 				if strings.Contains(p.log.String(), "wrong-password") {
 					t.Errorf("the log has the password: %s", p.log)
@@ -45,7 +49,8 @@ func TestWrongDatabaseIsNamedAtTheStart(t *testing.T) {
 			}
 			out, code := typed(t, []string{"CLOCKD_DATABASE_URL=" + wrong.String(), "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_START_TIMEOUT=10ms"}, "serve")
 			_, last, _ := strings.Cut(out, "\nclockd: ")
-			if code != exitFailure || !strings.Contains(last, "gave up after 10ms (CLOCKD_START_TIMEOUT): ") || strings.Contains(out, "initialize") || strings.Contains(out, "folder") {
+			if code != exitFailure || !strings.Contains(last, "gave up after 10ms (CLOCKD_START_TIMEOUT): ") ||
+				strings.Contains(out, "initialize") || strings.Contains(out, "folder") {
 				t.Errorf("exit code %d, printed %s", code, out)
 			}
 		})
@@ -69,7 +74,8 @@ func TestNodeRespondsBeforeItsDatabase(t *testing.T) {
 				if err != nil || a.Status != http.StatusServiceUnavailable || a.Ready || len(a.Checks) != 2 {
 					t.Fatalf("/readyz is %+v, %v", a, err)
 				}
-				return a.Checks[1].Name == "database" && a.Checks[1].Status == statusFailing && strings.Contains(a.Checks[1].Detail, "not available")
+				return a.Checks[1].Name == "database" && a.Checks[1].Status == statusFailing &&
+					strings.Contains(a.Checks[1].Detail, "not available")
 			})
 			live, err := http.Head(p.url + "/healthz")
 			if err != nil {
@@ -79,11 +85,13 @@ func TestNodeRespondsBeforeItsDatabase(t *testing.T) {
 				t.Errorf("/healthz is %s", live.Status)
 			}
 			a, err := p.do(http.MethodPut, alarmPath("shop", "early"), map[string]any{"delay": "1h"})
-			if err != nil || a.Status != http.StatusServiceUnavailable || a.Code != "unavailable" || a.RetryAfter != "1" {
+			if err != nil || a.Status != http.StatusServiceUnavailable || a.Code != "unavailable" ||
+				a.RetryAfter != "1" {
 				t.Errorf("a set is %+v, %v", a, err)
 			}
 			stopped := starting(t, "CLOCKD_DATABASE_URL="+through)
-			eventually(t, "the second node waits", func() bool { return strings.Contains(stopped.log.String(), "not available yet") })
+			eventually(t, "the second node waits",
+				func() bool { return strings.Contains(stopped.log.String(), "not available yet") })
 			if err := stopped.terminate(); err != nil {
 				t.Errorf("a stop during the start: %v", err)
 			}

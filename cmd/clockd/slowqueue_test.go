@@ -186,7 +186,8 @@ func (c *slowQueueConn) holdAck(f frame) frame {
 func TestSlowQueueBesideQuickOnesGetsNoCopies(t *testing.T) {
 	t.Parallel()
 	b := dialBroker(t, amqpURL())
-	p := start(t, "CLOCKD_DATABASE_URL="+postgres(t), "CLOCKD_AMQP_URL="+withSlowQueue(t, amqpURL(), "slow", 5*time.Second), "CLOCKD_AMQP_EXCHANGE="+b.exchange)
+	p := start(t, "CLOCKD_DATABASE_URL="+postgres(t),
+		"CLOCKD_AMQP_URL="+withSlowQueue(t, amqpURL(), "slow", 5*time.Second), "CLOCKD_AMQP_EXCHANGE="+b.exchange)
 	const count, limit = 300, 15 * time.Second
 	received := map[string]*receiver{}
 	for _, a := range []string{"slow", "quick", "other"} {
@@ -197,7 +198,9 @@ func TestSlowQueueBesideQuickOnesGetsNoCopies(t *testing.T) {
 		var sets []map[string]any
 		for i := range count {
 			at := due.Add(time.Duration(i) * 100 * time.Millisecond)
-			sets = append(sets, map[string]any{"business_id": fmt.Sprintf("order-%d", i), "ring_at": at.UnixMilli(), "latest_ring_at": at.Add(limit).UnixMilli()})
+			sets = append(sets,
+				map[string]any{"business_id": fmt.Sprintf("order-%d", i), "ring_at": at.UnixMilli(),
+					"latest_ring_at": at.Add(limit).UnixMilli()})
 		}
 		p.must(http.StatusOK, http.MethodPost, "/v1/applications/"+a+"/alarms", map[string]any{"set": sets})
 	}
@@ -205,7 +208,8 @@ func TestSlowQueueBesideQuickOnesGetsNoCopies(t *testing.T) {
 		eventually(t, "all alarms ring", func() bool { return len(copiesOf(r)) == count })
 		for id, copies := range copiesOf(r) {
 			if copies > 1 {
-				t.Errorf("%s of %s rang %d times: %+v", id, a, copies, p.must(http.StatusOK, http.MethodGet, alarmPath(a, id), nil).Attempts)
+				t.Errorf("%s of %s rang %d times: %+v", id, a, copies,
+					p.must(http.StatusOK, http.MethodGet, alarmPath(a, id), nil).Attempts)
 			}
 		}
 	}

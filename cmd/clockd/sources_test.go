@@ -43,16 +43,22 @@ func wantLines(t *testing.T, got []string, want ...string) {
 func TestAllConfigurationErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
-	wantLines(t, refused(t, []string{"CLOCKD_RETENTION=abc", "CLOCKD_MAX_PAYLOAD=x", "CLOCKD_HEAP_ENTRIES=-1"}, "serve"),
-		`CLOCKD_RETENTION: duration "abc"`, `CLOCKD_MAX_PAYLOAD: "x" is not`, "CLOCKD_HEAP_ENTRIES: heap entries must be from")
+	wantLines(t,
+		refused(t, []string{"CLOCKD_RETENTION=abc", "CLOCKD_MAX_PAYLOAD=x", "CLOCKD_HEAP_ENTRIES=-1"}, "serve"),
+		`CLOCKD_RETENTION: duration "abc"`, `CLOCKD_MAX_PAYLOAD: "x" is not`,
+		"CLOCKD_HEAP_ENTRIES: heap entries must be from")
 	wantLines(t, refused(t, []string{
-		"CLOCKD_RETENTION=abc", "CLOCKD_LOG_FORMAT=xml", "CLOCKD_NO_MIGRATE=perhaps", "CLOCKD_CONNECTIONS=-1", "CLOCKD_RING_BATCH=many",
-		"CLOCKD_OTLP_ENDPOINT=collector", "CLOCKD_KAFKA_CA=" + missing, "CLOCKD_KAFKA_TLS=true", "CLOCKD_KAFKA_BROKERS=k:9092", "CLOCKD_AMQP_URL_FILE=" + missing,
+		"CLOCKD_RETENTION=abc", "CLOCKD_LOG_FORMAT=xml", "CLOCKD_NO_MIGRATE=perhaps", "CLOCKD_CONNECTIONS=-1",
+		"CLOCKD_RING_BATCH=many",
+		"CLOCKD_OTLP_ENDPOINT=collector", "CLOCKD_KAFKA_CA=" + missing, "CLOCKD_KAFKA_TLS=true",
+		"CLOCKD_KAFKA_BROKERS=k:9092", "CLOCKD_AMQP_URL_FILE=" + missing,
 	}, "serve", "--max-payload", "x", "--write-lanes=-1", "--heap-entries", "y", "--auth", "perhaps"),
 		"--max-payload: ", "--write-lanes: ", "--heap-entries: ", `--auth: "perhaps" is none of auto, required, none`,
-		"CLOCKD_AMQP_URL_FILE: open", "CLOCKD_RETENTION: ", `CLOCKD_LOG_FORMAT: "xml"`, "CLOCKD_NO_MIGRATE: ", "CLOCKD_CONNECTIONS: ",
+		"CLOCKD_AMQP_URL_FILE: open", "CLOCKD_RETENTION: ", `CLOCKD_LOG_FORMAT: "xml"`, "CLOCKD_NO_MIGRATE: ",
+		"CLOCKD_CONNECTIONS: ",
 		"CLOCKD_RING_BATCH: ", "CLOCKD_OTLP_ENDPOINT: OTLP endpoint", "CLOCKD_KAFKA_CA: authorities of Kafka")
-	wantLines(t, refused(t, []string{"CLOCKD_SHARDS=x", "CLOCKD_LOG_LEVEL=loud"}, "migrate"), "CLOCKD_SHARDS: ", "CLOCKD_LOG_LEVEL: ")
+	wantLines(t, refused(t, []string{"CLOCKD_SHARDS=x", "CLOCKD_LOG_LEVEL=loud"}, "migrate"), "CLOCKD_SHARDS: ",
+		"CLOCKD_LOG_LEVEL: ")
 }
 
 func TestFlagOverridesFaultyVariable(t *testing.T) {
@@ -66,7 +72,8 @@ func TestFlagOverridesFaultyVariable(t *testing.T) {
 func TestHelpNeedsNoValidConfiguration(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
-	if out, code := typed(t, []string{"CLOCKD_RETENTION=x", "CLOCKD_DATABASE_URL_FILE=" + missing}, "serve", "--help"); code != 0 ||
+	if out, code := typed(t, []string{"CLOCKD_RETENTION=x", "CLOCKD_DATABASE_URL_FILE=" + missing}, "serve",
+		"--help"); code != 0 ||
 		!strings.Contains(out, "$CLOCKD_RETENTION") {
 		t.Errorf("exit code %d, printed\n%s", code, out)
 	}

@@ -12,7 +12,8 @@ func TestStatsCountSetsAndRings(t *testing.T) {
 	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
 	rings := p.listen("shop")
 	for i := range 3 {
-		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("order-", i)), map[string]any{"delay": "0s"})
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("order-", i)),
+			map[string]any{"delay": "0s"})
 	}
 	eventually(t, "the alarms ring", func() bool { return rings.number() == 3 })
 	var got struct {
@@ -30,7 +31,8 @@ func TestStatsCountSetsAndRings(t *testing.T) {
 		status, _, err := p.decode(http.MethodGet, "/v1/stats", nil, &got)
 		return err == nil && status == http.StatusOK && sum(got.Sets) == 3 && sum(got.Rings) == 3
 	})
-	if len(got.Applications) != 1 || got.Applications[0].Application != "shop" || !slices.ContainsFunc(got.LatenessP99, func(v *float64) bool { return v != nil }) {
+	if len(got.Applications) != 1 || got.Applications[0].Application != "shop" ||
+		!slices.ContainsFunc(got.LatenessP99, func(v *float64) bool { return v != nil }) {
 		t.Errorf("applications %v, lateness %v", got.Applications, got.LatenessP99)
 	}
 }

@@ -98,7 +98,8 @@ func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 				for i := 0; ctx.Err() == nil; i++ {
 					id := fmt.Sprintf("order-%d", i)
 					for ctx.Err() == nil {
-						r, err := node(0).do(http.MethodPut, alarmPath("shop", id), map[string]any{"delay": fmt.Sprintf("%dms", i*37%1500)})
+						r, err := node(0).do(http.MethodPut, alarmPath("shop", id),
+							map[string]any{"delay": fmt.Sprintf("%dms", i*37%1500)})
 						if err == nil && r.Status/100 == 2 {
 							set[id] = true
 							break
@@ -114,7 +115,8 @@ func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 				application(t, databaseURL, "set", "shop", "--target="+target)
 				begun := time.Now()
 				for i := range nodes {
-					eventually(t, "the node applies the target", func() bool { return node(i).settings("shop").AppliedTarget == target })
+					eventually(t, "the node applies the target",
+						func() bool { return node(i).settings("shop").AppliedTarget == target })
 				}
 				slowest = max(slowest, time.Since(begun))
 				before := [2]int{broker.number(), stream.number()}
@@ -152,7 +154,8 @@ func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 			for id := range set {
 				if !all[id] {
 					if lost++; lost < 5 {
-						t.Errorf("alarm %s did not arrive: %+v", id, node(0).must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil))
+						t.Errorf("alarm %s did not arrive: %+v", id,
+							node(0).must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil))
 					}
 				}
 			}
@@ -172,7 +175,8 @@ func TestSwitchedApplicationLosesNoAlarm(t *testing.T) {
 				return node(0).inState("shop", clock.Scheduled)+node(0).inState("shop", clock.Ringing) == 0
 			})
 			copies := len(broker.all()) + len(stream.all()) - len(messageIDs)
-			t.Logf("%d rings by the broker, %d by the stream, %d of them copies", len(broker.all()), len(stream.all()), copies)
+			t.Logf("%d rings by the broker, %d by the stream, %d of them copies", len(broker.all()), len(stream.all()),
+				copies)
 		})
 	}
 }

@@ -46,7 +46,8 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch 
 	if err != nil {
 		return nil, err
 	}
-	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, grpc: calls, name: "the stream"}
+	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, grpc: calls,
+		name: "the stream"}
 	t.pulls = pull.New(t.streams.SignalApplications)
 	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), grpcRoute(calls), pullRoute(t.pulls)}
 	if cfg.usesKafka() {
@@ -62,7 +63,8 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch 
 	if err != nil {
 		return nil, err
 	}
-	t.byDefault, t.sessions, t.name = clock.TargetAMQP, []*rabbit.Session{session}, fmt.Sprintf("exchange %q", cfg.AMQPExchange)
+	t.byDefault, t.sessions, t.name = clock.TargetAMQP, []*rabbit.Session{session}, fmt.Sprintf("exchange %q",
+		cfg.AMQPExchange)
 	t.routes = append([]*ring.Route{rabbitRoute(session)}, t.routes...)
 	return t, nil
 }
@@ -164,7 +166,8 @@ func (t *targets) lacks(snapshot *settings.Snapshot) []string {
 }
 
 func rabbitRoute(s *rabbit.Session) *ring.Route {
-	return &ring.Route{Name: "rabbitmq", Target: s, Kind: clock.TargetAMQP, HoldsClaims: true, Ability: lease.AbilityAMQP}
+	return &ring.Route{Name: "rabbitmq", Target: s, Kind: clock.TargetAMQP, HoldsClaims: true,
+		Ability: lease.AbilityAMQP}
 }
 
 // streamRoute returns the route to the stream. It has no ability, because a subscriber serves one application only.
@@ -194,7 +197,8 @@ func pullRoute(t *pull.Target) *ring.Route {
 // the wait for replies is bounded, as with RabbitMQ. A broker replies to the rings of several applications at once, so
 // replies are not separate.
 func kafkaRoute(t *kafka.Target) *ring.Route {
-	return &ring.Route{Name: "kafka", Target: t, Kind: clock.TargetKafka, HoldsClaims: true, Ability: lease.AbilityKafka}
+	return &ring.Route{Name: "kafka", Target: t, Kind: clock.TargetKafka, HoldsClaims: true,
+		Ability: lease.AbilityKafka}
 }
 
 // settingsChanged tells the targets that settings have changed.

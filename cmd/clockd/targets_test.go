@@ -15,7 +15,8 @@ import (
 // application runs clockd application on the database, and returns its output.
 func application(t *testing.T, databaseURL string, args ...string) string {
 	t.Helper()
-	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL}, append([]string{"application"}, args...)...).CombinedOutput()
+	out, err := command([]string{"CLOCKD_DATABASE_URL=" + databaseURL},
+		append([]string{"application"}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("clockd application %v: %v: %s", args, err, out)
 	}
@@ -32,7 +33,8 @@ type appliedSettings struct {
 // settings reads the settings of an application over HTTP.
 func (p *process) settings(application string) (s appliedSettings) {
 	p.t.Helper()
-	if status, _, err := p.decode(http.MethodGet, "/v1/applications/"+application+"/settings", nil, &s); err != nil || status != http.StatusOK {
+	if status, _, err := p.decode(http.MethodGet, "/v1/applications/"+application+"/settings", nil, &s); err != nil ||
+		status != http.StatusOK {
 		p.t.Fatalf("settings of %s: %d, %v", application, status, err)
 	}
 	return s
@@ -71,7 +73,8 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			b := dialBroker(t, amqpURL())
 			g, through := newGate(t, b.url)
 			databaseURL := e.open(t)
-			p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AMQP_URL="+through, "CLOCKD_AMQP_EXCHANGE="+b.exchange)
+			p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, "CLOCKD_AMQP_URL="+through,
+				"CLOCKD_AMQP_EXCHANGE="+b.exchange)
 			setTarget(t, databaseURL, "live", "stream", p)
 			setTarget(t, databaseURL, "live-stuck", "stream", p)
 			orders, live := b.receive("orders"), p.listen("live")
@@ -88,9 +91,11 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			g.set(true)
 			eventually(t, "readiness names the target", func() bool {
 				failing := p.details("target", statusFailing)
-				return len(failing) == 1 && strings.HasPrefix(failing[0], "rabbitmq: ") && slices.Equal(p.details("target", statusOK), []string{"stream", "webhook", "grpc", "pull"})
+				return len(failing) == 1 && strings.HasPrefix(failing[0], "rabbitmq: ") &&
+					slices.Equal(p.details("target", statusOK), []string{"stream", "webhook", "grpc", "pull"})
 			})
-			eventually(t, "the node lacks RabbitMQ", func() bool { return p.metric(`clockd_preload_ability_lost_seconds{ability="amqp"}`) > 0 })
+			eventually(t, "the node lacks RabbitMQ",
+				func() bool { return p.metric(`clockd_preload_ability_lost_seconds{ability="amqp"}`) > 0 })
 			set("second")
 			awaitRung(t, live, 2*count)
 			if slices.ContainsFunc(orders.all(), func(r receivedRing) bool { return strings.HasPrefix(r.businessID, "second") }) {
@@ -100,10 +105,12 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 			awaitRung(t, orders, 2*count)
 
 			for i := range count {
-				p.must(http.StatusCreated, http.MethodPut, alarmPath("live-stuck", fmt.Sprint(i)), map[string]any{"delay": "1s", "text": strings.Repeat("x", 60_000)})
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("live-stuck", fmt.Sprint(i)),
+					map[string]any{"delay": "1s", "text": strings.Repeat("x", 60_000)})
 			}
 			p.subscribeWithoutReading("live-stuck", 4<<10) // after the sets: the server soon closes the stream of a subscriber that does not read
-			eventually(t, "rings of the stuck subscriber are awaited", func() bool { return p.metric("clockd_ring_awaited") > 0 })
+			eventually(t, "rings of the stuck subscriber are awaited",
+				func() bool { return p.metric("clockd_ring_awaited") > 0 })
 			for i := range 5 {
 				set(fmt.Sprint("third", i))
 				awaitRung(t, orders, (3+i)*count)
@@ -113,7 +120,8 @@ func TestApplicationsOfOneProcessRingToDifferentTargets(t *testing.T) {
 				t.Error("the stuck subscriber got all its rings")
 			}
 			p.listen("live-stuck")
-			eventually(t, "another subscriber takes the other rings", func() bool { return p.inState("live-stuck", clock.Rung) == count })
+			eventually(t, "another subscriber takes the other rings",
+				func() bool { return p.inState("live-stuck", clock.Rung) == count })
 			for _, r := range slices.Concat(orders.all(), live.all()) {
 				if r.arrived.Before(r.target) {
 					t.Errorf("%s rang %s early", r.businessID, r.target.Sub(r.arrived))
@@ -154,7 +162,8 @@ func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 				eventually(t, "the cut is noticed", func() bool { return p.metric("clockd_ring_awaited") == 0 })
 				again := p.listen(application)
 				eventually(t, "nothing is under way", func() bool {
-					return p.inState(application, clock.Rung) == count && p.metric("clockd_ring_heap_") == 0 && p.metric("clockd_ring_awaited") == 0
+					return p.inState(application, clock.Rung) == count && p.metric("clockd_ring_heap_") == 0 &&
+						p.metric("clockd_ring_awaited") == 0
 				})
 				distinct, copies := again.byID()
 				doubtful := 0
@@ -170,7 +179,8 @@ func TestAtMostOnceRingsOfACutSubscriberRingAfterItsReconnect(t *testing.T) {
 					}
 				}
 				if doubtful > 1 || len(distinct) == 0 {
-					t.Errorf("%d rings are in doubt, want the one that was begun; %d rang after the reconnect", doubtful, len(distinct))
+					t.Errorf("%d rings are in doubt, want the one that was begun; %d rang after the reconnect",
+						doubtful, len(distinct))
 				}
 				begun += doubtful
 			}

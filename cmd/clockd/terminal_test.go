@@ -51,12 +51,13 @@ func TestCommandsPrintNoTerminalEscapes(t *testing.T) {
 	const evil = "x\u009b2J\u202e"
 	alarm := `{"application":"shop","business_id":"` + evil + `","state":"dead","ring_at":"2030-01-01T00:00:00.000Z","last_error":"` + evil + `","answered_by":"` + evil + `","answer":"bury","attempts":[{"error":"` + evil + `"}]}`
 	for name, c := range map[string]struct{ args, responses []string }{
-		"get":     {[]string{"get", "shop", "x"}, []string{"200 " + alarm}},
-		"json":    {[]string{"get", "shop", "x", "--json"}, []string{"200 " + alarm}},
-		"list":    {[]string{"list", "shop"}, []string{`200 {"alarms":[` + alarm + `]}`}},
-		"rows":    {[]string{"list", "shop", "--json"}, []string{`200 {"alarms":[` + alarm + `]}`}},
-		"refusal": {[]string{"get", "shop", "x"}, []string{`404 {"status":404,"code":"unknown_alarm","detail":"` + evil + `"}`}},
-		"nodes":   {[]string{"nodes"}, []string{`200 {"nodes":[{"name":"` + evil + `","version":"` + evil + `"}]}`}},
+		"get":  {[]string{"get", "shop", "x"}, []string{"200 " + alarm}},
+		"json": {[]string{"get", "shop", "x", "--json"}, []string{"200 " + alarm}},
+		"list": {[]string{"list", "shop"}, []string{`200 {"alarms":[` + alarm + `]}`}},
+		"rows": {[]string{"list", "shop", "--json"}, []string{`200 {"alarms":[` + alarm + `]}`}},
+		"refusal": {[]string{"get", "shop", "x"},
+			[]string{`404 {"status":404,"code":"unknown_alarm","detail":"` + evil + `"}`}},
+		"nodes": {[]string{"nodes"}, []string{`200 {"nodes":[{"name":"` + evil + `","version":"` + evil + `"}]}`}},
 	} {
 		out, _, _ := runClient(t, c.responses, c.args...)
 		if strings.IndexFunc(out, actsOnTerminal) >= 0 {

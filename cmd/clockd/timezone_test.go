@@ -90,7 +90,8 @@ type zonedAlarm struct {
 // zoned reads an alarm. due is the time of its next ring.
 func (p *process) zoned(id string) (a zonedAlarm, due time.Time) {
 	p.t.Helper()
-	if status, _, err := p.decode(http.MethodGet, alarmPath("shop", id), nil, &a); err != nil || status != http.StatusOK {
+	if status, _, err := p.decode(http.MethodGet, alarmPath("shop", id), nil, &a); err != nil ||
+		status != http.StatusOK {
 		p.t.Fatalf("get %s: %d, %v", id, status, err)
 	}
 	if a.Occurrence != nil {
@@ -112,14 +113,16 @@ func TestNewerTimeZoneDataMovesAlarms(t *testing.T) {
 		local := func(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05") }
 		for i := range soon { // an hour after due for the older build, and at due for the newer one
 			at := due.Add(kantonNow + time.Hour)
-			older.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("local-", i)), map[string]any{"ring_at": local(at), "time_zone": kanton, "payload": i})
+			older.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("local-", i)),
+				map[string]any{"ring_at": local(at), "time_zone": kanton, "payload": i})
 			cron := fmt.Sprintf("%d %d %d * * *", at.UTC().Second(), at.UTC().Minute(), at.UTC().Hour())
 			older.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("cron-", i)),
 				map[string]any{"repeat": map[string]any{"cron": cron, "time_zone": kanton}, "payload": i})
 		}
 		for i := range later {
 			older.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("other-", i)),
-				map[string]any{"ring_at": local(due.Add(14 * time.Hour).Add(time.Hour)), "time_zone": kantonSource, "payload": i})
+				map[string]any{"ring_at": local(due.Add(14 * time.Hour).Add(time.Hour)), "time_zone": kantonSource,
+					"payload": i})
 		}
 		if _, at := older.zoned("local-0"); !at.Equal(due.Add(time.Hour)) {
 			t.Fatalf("by the older data the alarm rings at %s, want %s", at, due.Add(time.Hour))
@@ -148,7 +151,8 @@ func TestNewerTimeZoneDataMovesAlarms(t *testing.T) {
 				return len(details) == 1 && strings.Contains(details[0], "another node has had 2099z")
 			})
 		}
-		if details := young.details("time_zone_data", statusOK); len(details) != 1 || !strings.HasPrefix(details[0], "2099z") {
+		if details := young.details("time_zone_data", statusOK); len(details) != 1 ||
+			!strings.HasPrefix(details[0], "2099z") {
 			t.Errorf("the newer build is not ok: %v", details)
 		}
 		rings := func() (all []receivedRing) {

@@ -49,7 +49,8 @@ func (f *tokenFlags) print(text access.Text, t *access.Token) error {
 		made.Token = text.String()
 		return printValue(made)
 	}
-	_, _ = fmt.Fprintf(stderr, "%s: token %s of %q, role %s, applications %s. It is shown this once.\n", t.ID, validity(t), t.Name, t.Role, t.Applications)
+	_, _ = fmt.Fprintf(stderr, "%s: token %s of %q, role %s, applications %s. It is shown this once.\n", t.ID,
+		validity(t), t.Name, t.Role, t.Applications)
 	_, err := fmt.Fprintln(stdout, text)
 	return err
 }
@@ -215,7 +216,8 @@ type printedToken struct {
 
 func tokenJSON(t *access.Token) printedToken {
 	p := printedToken{
-		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy,
+		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications, CreatedAt: t.CreatedAt,
+		CreatedBy: t.CreatedBy,
 		ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, LastUsedAt: t.LastUsedAt,
 		OldSecretUntil: t.OldSecretUntil,
 	}

@@ -40,12 +40,14 @@ func TestTokenCommandMakesAndEndsTokens(t *testing.T) {
 			refused("printable text", "create", "", "--role=admin")
 			refused("has no unit", "create", "shop", "--role=admin", "--expires=90")
 
-			text, err := access.ParseText(strings.TrimSpace(run("create", "shop frontend", "--role=application", "--applications=shop,shop-*", "--expires=90d")))
+			text, err := access.ParseText(strings.TrimSpace(run("create", "shop frontend", "--role=application",
+				"--applications=shop,shop-*", "--expires=90d")))
 			if err != nil {
 				t.Fatal(err)
 			}
 			admin := run("create", "boss", "--role=admin", "--json")
-			if !strings.Contains(admin, `"token":"clockd_`) || !strings.Contains(admin, `"applications":["*"]`) || !strings.Contains(admin, `"created_by":"ops","expires_at":null`) {
+			if !strings.Contains(admin, `"token":"clockd_`) || !strings.Contains(admin, `"applications":["*"]`) ||
+				!strings.Contains(admin, `"created_by":"ops","expires_at":null`) {
 				t.Errorf("an admin: %s", admin)
 			}
 			refused("there is no token", "revoke", "unknown")
@@ -65,7 +67,8 @@ func TestTokenCommandMakesAndEndsTokens(t *testing.T) {
 				}
 			}
 			lines := run("list", "--json")
-			if strings.Count(lines, "\n") != 2 || !strings.Contains(lines, `"role":"application","applications":["shop","shop-*"]`) {
+			if strings.Count(lines, "\n") != 2 ||
+				!strings.Contains(lines, `"role":"application","applications":["shop","shop-*"]`) {
 				t.Errorf("the list as JSON:\n%s", lines)
 			}
 			for _, shown := range []string{list, lines} {

@@ -43,7 +43,8 @@ func (f tracingFlags) on() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
-	return cmp.Or(f.OTLPEndpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
+	return cmp.Or(f.OTLPEndpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+		os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 }
 
 // faults returns the faults of the configuration of traces, or nil. It is not named Validate: the parser would call it and stop at its error.
@@ -52,12 +53,15 @@ func (f tracingFlags) faults() error {
 		return nil
 	}
 	var errs []error
-	if u, err := url.Parse(f.OTLPEndpoint); f.OTLPEndpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	if u, err := url.Parse(f.OTLPEndpoint); f.OTLPEndpoint != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		errs = append(errs, fmt.Errorf("OTLP endpoint %q is not a URL like http://collector:4318", f.OTLPEndpoint))
 	}
-	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
+	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"),
+		"http/protobuf")
 	if protocol != "http/protobuf" {
-		errs = append(errs, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q, but traces are sent by http/protobuf alone: use that port of the collector, by default 4318", protocol))
+		errs = append(errs,
+			fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q, but traces are sent by http/protobuf alone: use that port of the collector, by default 4318", protocol))
 	}
 	return errors.Join(errs...)
 }
@@ -163,10 +167,12 @@ func (t *tracing) delivered(d ring.Delivery) {
 		return
 	}
 	links := setLinks(d.Rings)
-	_, span := t.tracer.Start(context.Background(), "publish "+d.Target.String(), trace.WithTimestamp(d.Begun), trace.WithSpanKind(trace.SpanKindClient),
+	_, span := t.tracer.Start(context.Background(), "publish "+d.Target.String(), trace.WithTimestamp(d.Begun),
+		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithNewRoot(), trace.WithLinks(links...), trace.WithAttributes(
 			attribute.String("messaging.system", cmp.Or(messagingSystems[d.Target], d.Target.String())),
-			attribute.String("messaging.operation.name", "publish"), attribute.String("messaging.operation.type", "send"),
+			attribute.String("messaging.operation.name", "publish"),
+			attribute.String("messaging.operation.type", "send"),
 			attribute.Int("messaging.batch.message_count", len(d.Rings)),
 		))
 	if span.IsRecording() {

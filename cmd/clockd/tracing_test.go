@@ -103,14 +103,16 @@ func attributeOf(s *tracepb.Span, key string) string {
 func TestTracesLeadFromTheSetToTheBatchOfItsRing(t *testing.T) {
 	t.Parallel()
 	receiver := startOTLPReceiver(t)
-	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t), "CLOCKD_OTLP_ENDPOINT="+receiver.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
+	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t), "CLOCKD_OTLP_ENDPOINT="+receiver.URL,
+		"OTEL_BSP_SCHEDULE_DELAY=100")
 	rings := p.listen("shop")
 	const traceID, clientSpan, alarms = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", 40
 	var items []string
 	for i := range alarms {
 		items = append(items, fmt.Sprintf(`{"business_id":"order-%d","delay":"1s"}`, i))
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/applications/shop/alarms", strings.NewReader(`{"set":[`+strings.Join(items, ",")+`]}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/applications/shop/alarms",
+		strings.NewReader(`{"set":[`+strings.Join(items, ",")+`]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,8 @@ func TestTracesLeadFromTheSetToTheBatchOfItsRing(t *testing.T) {
 	eventually(t, "the spans of all rings arrive", func() bool { return published() >= alarms })
 
 	sets := receiver.named("POST /v1/applications/{application}/alarms")
-	if len(sets) != 1 || hex.EncodeToString(sets[0].GetTraceId()) != traceID || hex.EncodeToString(sets[0].GetParentSpanId()) != clientSpan {
+	if len(sets) != 1 || hex.EncodeToString(sets[0].GetTraceId()) != traceID ||
+		hex.EncodeToString(sets[0].GetParentSpanId()) != clientSpan {
 		t.Fatalf("the spans of the request are %v", sets)
 	}
 	if got := attributeOf(sets[0], "http.route"); got != "/v1/applications/{application}/alarms" {
@@ -148,11 +151,15 @@ func TestTracesLeadFromTheSetToTheBatchOfItsRing(t *testing.T) {
 	}
 	for _, s := range batches {
 		links := s.GetLinks()
-		if len(links) != 1 || hex.EncodeToString(links[0].GetSpanId()) != hex.EncodeToString(sets[0].GetSpanId()) || hex.EncodeToString(links[0].GetTraceId()) != traceID {
+		if len(links) != 1 || hex.EncodeToString(links[0].GetSpanId()) != hex.EncodeToString(sets[0].GetSpanId()) ||
+			hex.EncodeToString(links[0].GetTraceId()) != traceID {
 			t.Errorf("the batch has the links %v, want the span of the set", links)
 		}
-		if s.GetKind() != tracepb.Span_SPAN_KIND_CLIENT || attributeOf(s, "messaging.operation.type") != "send" || attributeOf(s, "messaging.system") != "stream" ||
-			attributeOf(s, "clockd.application") != "shop" || s.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_UNSET || s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() {
+		if s.GetKind() != tracepb.Span_SPAN_KIND_CLIENT || attributeOf(s, "messaging.operation.type") != "send" ||
+			attributeOf(s, "messaging.system") != "stream" ||
+			attributeOf(s, "clockd.application") != "shop" ||
+			s.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_UNSET ||
+			s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() {
 			t.Errorf("the batch has the span %v", s)
 		}
 	}
@@ -168,7 +175,8 @@ func TestMissingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+gone.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
+	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+gone.URL,
+		"OTEL_BSP_SCHEDULE_DELAY=100")
 	rings := p.listen("shop")
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order"), map[string]any{"delay": "0s"})
 	eventually(t, "the alarm rings", func() bool { return rings.number() == 1 })
@@ -188,7 +196,8 @@ func TestTracingRefusesWhatItCannotSend(t *testing.T) {
 		{"flag", "http://collector:4318", [2]string{}, "", true},
 		{"no URL", "collector:4318", [2]string{}, "is not a URL", true},
 		{"standard variable", "", [2]string{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"}, "", true},
-		{"variable of traces", "", [2]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://collector:4318/v1/traces"}, "", true},
+		{"variable of traces", "", [2]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://collector:4318/v1/traces"},
+			"", true},
 		{"grpc", "http://collector:4317", [2]string{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, "http/protobuf", true},
 		{"disabled", "collector", [2]string{"OTEL_SDK_DISABLED", "true"}, "", false},
 		{"no exporter", "collector", [2]string{"OTEL_TRACES_EXPORTER", "none"}, "", false},
@@ -199,7 +208,8 @@ func TestTracingRefusesWhatItCannotSend(t *testing.T) {
 			}
 			f := tracingFlags{OTLPEndpoint: c.endpoint}
 			err := f.faults()
-			if f.on() != c.on || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			if f.on() != c.on || (err == nil) != (c.want == "") ||
+				err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("on %v, error %v", f.on(), err)
 			}
 		})

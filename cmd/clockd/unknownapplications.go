@@ -75,7 +75,8 @@ func (f clientFlags) remarkUnknown(application string) {
 // application is known.
 func (f clientFlags) orUnknown(application string, err error) error {
 	e, is := errors.AsType[*client.Error](err)
-	if !is || !slices.Contains([]string{client.CodeUnknownAlarm, client.CodeUnknownRing, client.CodeRingsElsewhere}, e.Code) {
+	if !is ||
+		!slices.Contains([]string{client.CodeUnknownAlarm, client.CodeUnknownRing, client.CodeRingsElsewhere}, e.Code) {
 		return err
 	}
 	if _, unknown := f.look(context.Background(), application); unknown != "" {

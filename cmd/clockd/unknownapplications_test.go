@@ -17,7 +17,8 @@ func TestCommandsRemarkUnknownApplications(t *testing.T) {
 	known := map[string]string{"/v1/applications": `200 {"applications":[{"application":"shop","target":"webhook"}]}`}
 	nowhere := map[string]string{"/v1/applications": `200 {"applications":[{"application":"shop","target":null}]}`}
 	old := map[string]string{"/v1/applications": `404 {"code":"unknown_path"}`}
-	uncovered := map[string]string{"/v1/applications": `200 {"applications":[]}`, "/v1/applications/shpo/alarms": `403 {"code":"forbidden"}`}
+	uncovered := map[string]string{"/v1/applications": `200 {"applications":[]}`,
+		"/v1/applications/shpo/alarms": `403 {"code":"forbidden"}`}
 	const misspelt = "no alarm and no setting of shpo is known yet, did you mean shop?\n"
 	for _, c := range []struct {
 		args      string
@@ -40,8 +41,10 @@ func TestCommandsRemarkUnknownApplications(t *testing.T) {
 		{"reserve shpo", known, misspelt, true},
 		{"kick shpo --state dead", known, "kicked 0\n" + misspelt, true},
 		{"listen shpo", known, misspelt + "clockd: refused (forbidden)\n", true},
-		{"listen shop", known, "rings of shop go to webhook, not to the stream: clockd listen prints only rings of alarms that name the target stream\nclockd: refused (forbidden)\n", false},
-		{"listen shop", nowhere, "the node does not have the target of shop, so its alarms wait: clockd applications says more\nclockd: refused (forbidden)\n", false},
+		{"listen shop", known,
+			"rings of shop go to webhook, not to the stream: clockd listen prints only rings of alarms that name the target stream\nclockd: refused (forbidden)\n", false},
+		{"listen shop", nowhere,
+			"the node does not have the target of shop, so its alarms wait: clockd applications says more\nclockd: refused (forbidden)\n", false},
 		{"listen shpo", uncovered, "Ctrl-C ends it\nclockd: refused (forbidden)\n", false},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +78,8 @@ func TestTablesHaveNoHeadingBeforeAnError(t *testing.T) {
 	t.Parallel()
 	env := []string{"CLOCKD_SERVER=http://" + freeAddress(t)}
 	for _, args := range []string{"list shop", "applications", "applications --counts", "audit", "bulk list", "nodes", "events shop a", "search a", "forecast"} {
-		if out, code := typed(t, env, strings.Fields(args)...); code != exitFailure || !strings.HasPrefix(out, "clockd: no response from the server") {
+		if out, code := typed(t, env, strings.Fields(args)...); code != exitFailure ||
+			!strings.HasPrefix(out, "clockd: no response from the server") {
 			t.Errorf("clockd %s: exit code %d, printed\n%s", args, code, out)
 		}
 	}

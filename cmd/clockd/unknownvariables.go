@@ -73,7 +73,8 @@ var (
 
 // setByKubernetes reports whether Kubernetes sets the variable.
 func setByKubernetes(name, value string) bool {
-	return kubernetesService.MatchString(name) || kubernetesLink.MatchString(name) || kubernetesPort.MatchString(name) && kubernetesURL.MatchString(value)
+	return kubernetesService.MatchString(name) || kubernetesLink.MatchString(name) ||
+		kubernetesPort.MatchString(name) && kubernetesURL.MatchString(value)
 }
 
 // suggestion returns the question whether the person meant the nearest known name, "" if none is near.

@@ -13,8 +13,10 @@ func TestUnknownVariablesAreRefusedWithTheNearestName(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"serve", "migrate", "config"} {
 		wantLines(t, refused(t, []string{"CLOCKD_DATABSE_URL=sqlite:x", "CLOCKD_FROBNICATE=hidden", "CLOCKD_PORT=8080", "CLOCKD_AMQP_URL_FIEL=x"}, command),
-			"CLOCKD_DATABSE_URL: there is no such variable, did you mean CLOCKD_DATABASE_URL?", "CLOCKD_FROBNICATE: there is no such variable",
-			"CLOCKD_PORT: there is no such variable", "CLOCKD_AMQP_URL_FIEL: there is no such variable, did you mean CLOCKD_AMQP_URL_FILE?")
+			"CLOCKD_DATABSE_URL: there is no such variable, did you mean CLOCKD_DATABASE_URL?",
+			"CLOCKD_FROBNICATE: there is no such variable",
+			"CLOCKD_PORT: there is no such variable",
+			"CLOCKD_AMQP_URL_FIEL: there is no such variable, did you mean CLOCKD_AMQP_URL_FILE?")
 	}
 }
 
@@ -22,11 +24,14 @@ func TestUnknownVariablesAreRefusedWithTheNearestName(t *testing.T) {
 // clockd-metrics.
 func TestVariablesOfKubernetesAndOfClientsAreAccepted(t *testing.T) {
 	t.Parallel()
-	env := []string{"CLOCKD_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "clockd.db"), "CLOCKD_SERVER=http://127.0.0.1:1", "CLOCKD_TOKEN=t", "CLOCKD_CHANGED_BY=me"}
+	env := []string{"CLOCKD_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "clockd.db"),
+		"CLOCKD_SERVER=http://127.0.0.1:1", "CLOCKD_TOKEN=t", "CLOCKD_CHANGED_BY=me"}
 	for _, service := range []string{"CLOCKD_", "CLOCKD_METRICS_"} {
 		for _, setting := range []string{
-			"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=8080", "SERVICE_PORT_HTTP=8080", "PORT=tcp://10.0.0.1:8080", "PORT_8080_TCP=tcp://10.0.0.1:8080",
-			"PORT_8080_TCP_PROTO=tcp", "PORT_8080_TCP_PORT=8080", "PORT_8080_TCP_ADDR=10.0.0.1", "PORT_53_UDP_ADDR=10.0.0.1",
+			"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=8080", "SERVICE_PORT_HTTP=8080", "PORT=tcp://10.0.0.1:8080",
+			"PORT_8080_TCP=tcp://10.0.0.1:8080",
+			"PORT_8080_TCP_PROTO=tcp", "PORT_8080_TCP_PORT=8080", "PORT_8080_TCP_ADDR=10.0.0.1",
+			"PORT_53_UDP_ADDR=10.0.0.1",
 		} {
 			env = append(env, service+setting)
 		}
@@ -66,7 +71,8 @@ func TestVariablesInDocumentsExist(t *testing.T) {
 		}
 		for _, name := range regexp.MustCompile(`\bCLOCKD_[A-Z0-9_]*[A-Z0-9](_?\.\.\.)?`).FindAllString(string(text), -1) {
 			found++
-			if strings.HasSuffix(name, "...") || variablesOfTheRepository.MatchString(name) || slices.Contains(known, name) ||
+			if strings.HasSuffix(name, "...") || variablesOfTheRepository.MatchString(name) ||
+				slices.Contains(known, name) ||
 				setByKubernetes(name, "tcp://") || name == misspeltExample {
 				continue
 			}
@@ -83,7 +89,8 @@ func TestVariablesInDocumentsExist(t *testing.T) {
 func TestClientsWarnOfMisspeltVariables(t *testing.T) {
 	t.Parallel()
 	out, err := command([]string{"CLOCKD_SERVR=http://127.0.0.1:1", "CLOCKD_SERVER=http://127.0.0.1:1", "CLOCKD_FROBNICATE=x"}, "get", "shop", "order-1").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "warning: CLOCKD_SERVR: there is no such variable, did you mean CLOCKD_SERVER?\n") || strings.Contains(string(out), "FROBNICATE") {
+	if err == nil ||
+		!strings.Contains(string(out), "warning: CLOCKD_SERVR: there is no such variable, did you mean CLOCKD_SERVER?\n") || strings.Contains(string(out), "FROBNICATE") {
 		t.Errorf("%v, printed %s", err, out)
 	}
 }

@@ -36,9 +36,11 @@ func (f clientFlags) explained(err error) error {
 	case errors.Is(err, client.ErrNotResumed):
 		return fmt.Errorf("connected again: %w", client.ErrNotResumed)
 	case e.Status != 0 && e.Err != nil:
-		return fmt.Errorf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status, unreadableReason(e.Err))
+		return fmt.Errorf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status,
+			unreadableReason(e.Err))
 	case e.Status != 0 && e.Code == "":
-		return fmt.Errorf("the server at %s is not clockd, or a proxy responded for it: status %d %s", f.shownServer(), e.Status, http.StatusText(e.Status))
+		return fmt.Errorf("the server at %s is not clockd, or a proxy responded for it: status %d %s", f.shownServer(),
+			e.Status, http.StatusText(e.Status))
 	}
 	return err
 }
@@ -54,7 +56,8 @@ func (f clientFlags) shownServer() string {
 
 // unreadableReason says why a response cannot be read.
 func unreadableReason(err error) string {
-	if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) ||
+		errors.Is(err, io.ErrUnexpectedEOF) {
 		return "the response is not clockd's JSON"
 	}
 	return err.Error()

@@ -30,11 +30,13 @@ func TestUnreadListsKeepMemoryBounded(t *testing.T) {
 				}
 				conns = append(conns, conn)
 				_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-				_, _ = fmt.Fprint(conn, "GET /v1/applications/large/alarms?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				_, _ = fmt.Fprint(conn,
+					"GET /v1/applications/large/alarms?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			}
 			var most float64
 			for i := range 200 {
-				p.must(http.StatusCreated, http.MethodPut, alarmPath("others", fmt.Sprint(i)), map[string]any{"delay": "1h"})
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("others", fmt.Sprint(i)),
+					map[string]any{"delay": "1h"})
 				if i%10 == 0 {
 					most = max(most, p.metric("go_memstats_heap_alloc_bytes"))
 				}
@@ -42,7 +44,8 @@ func TestUnreadListsKeepMemoryBounded(t *testing.T) {
 			for _, conn := range conns {
 				_ = conn.Close()
 			}
-			eventually(t, "no response holds memory any more", func() bool { return p.metric("clockd_http_memory_bytes") == 0 })
+			eventually(t, "no response holds memory any more",
+				func() bool { return p.metric("clockd_http_memory_bytes") == 0 })
 			t.Logf("the heap held %.0f MiB at most", most/(1<<20))
 			if most > heapBound {
 				t.Errorf("the heap held %.0f bytes, want at most %d", most, heapBound)

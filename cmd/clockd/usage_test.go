@@ -25,13 +25,15 @@ func typed(t *testing.T, env []string, args ...string) (out string, code int) {
 func TestHelpAndVersionCommandsPrintWhatTheirFlagsPrint(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{
-		{"help", "--help"}, {"help set", "set --help"}, {"help application set", "application set --help"}, {"help help", "help --help"},
+		{"help", "--help"}, {"help set", "set --help"}, {"help application set", "application set --help"},
+		{"help help", "help --help"},
 		{"--version", "version"},
 	} {
 		got, code := typed(t, nil, strings.Fields(c[0])...)
 		want, wantCode := typed(t, nil, strings.Fields(c[1])...)
 		if got != want || code != 0 || wantCode != 0 || len(want) < 20 {
-			t.Errorf("clockd %s: exit code %d, printed\n%s\nclockd %s: exit code %d, printed\n%s", c[0], code, got, c[1], wantCode, want)
+			t.Errorf("clockd %s: exit code %d, printed\n%s\nclockd %s: exit code %d, printed\n%s", c[0], code, got,
+				c[1], wantCode, want)
 		}
 	}
 	help, _ := typed(t, nil, "set", "--help")
@@ -42,7 +44,8 @@ func TestHelpAndVersionCommandsPrintWhatTheirFlagsPrint(t *testing.T) {
 	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
 		flags = append(flags, flag[1])
 	}
-	if at := slices.Index(flags, "in"); at < 0 || !slices.Equal(flags[at:min(at+5, len(flags))], []string{"in", "at", "cron", "every", "if"}) {
+	if at := slices.Index(flags, "in"); at < 0 ||
+		!slices.Equal(flags[at:min(at+5, len(flags))], []string{"in", "at", "cron", "every", "if"}) {
 		t.Errorf("the condition does not follow the flags of time: %q", flags)
 	}
 	if out, _ := typed(t, nil, "--help"); !strings.Contains(strings.Join(strings.Fields(out), " "), exitCodes) {
@@ -72,32 +75,42 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 		{nil, "serve frob", "unexpected argument frob\ntry: clockd serve --help\n"},
 		{nil, "set shop a --in", "clockd: --in: its value is missing\n"},
 		{nil, "set shop a --in --json", `--in: its value is missing before "--json"`},
-		{nil, "set shop a --in 7x", "--in: duration \"7x\" is neither like \"30m\" nor like \"7d\", or it is too long\ntry: clockd set --help\n"},
+		{nil, "set shop a --in 7x",
+			"--in: duration \"7x\" is neither like \"30m\" nor like \"7d\", or it is too long\ntry: clockd set --help\n"},
 		{nil, "set shop a --in 5s --priority high", "--priority: \"high\" is not a whole number\n"},
 		{nil, "set shop a --in 5s --if frob", "clockd: --if: \"frob\" is none of absent, earlier, later\n"},
 		{nil, "set shop a --in 5s --time-zone UTC", "--time-zone goes with --at or --cron"},
-		{nil, "set shop a --at 2030-01-31T18:30", "--at: time \"2030-01-31T18:30\" has no offset: end it with Z or one like +01:00, or name its time zone with --time-zone\n"},
-		{nil, "set shop a --at 1800000000", "--at: time 1800000000 looks like seconds: a number is milliseconds since the epoch, from 100000000000\ntry: clockd set --help\n"},
+		{nil, "set shop a --at 2030-01-31T18:30",
+			"--at: time \"2030-01-31T18:30\" has no offset: end it with Z or one like +01:00, or name its time zone with --time-zone\n"},
+		{nil, "set shop a --at 1800000000",
+			"--at: time 1800000000 looks like seconds: a number is milliseconds since the epoch, from 100000000000\ntry: clockd set --help\n"},
 		{nil, "set shop a --in 5s --latest 2030-01-31T18:30", "has no offset: end it with Z or one like +01:00\n"},
-		{nil, "set shop a --at 2030-02-30T00:00:00Z", "--at: time \"2030-02-30T00:00:00Z\": the day 2030-02-30 does not exist\n"},
+		{nil, "set shop a --at 2030-02-30T00:00:00Z",
+			"--at: time \"2030-02-30T00:00:00Z\": the day 2030-02-30 does not exist\n"},
 		{nil, "migrate --database-url oracle://h/d", "must begin with mysql://, mariadb://, postgres:// or sqlite: "},
 		{nil, "serve --retention 7x", `--retention: duration "7x" is neither`},
 		{nil, "list shop --due-after yesterday", "--due-after: "},
 		{nil, "bulk count shop shift --later 7x", "--later: "},
 		{nil, "kick shop", "give a business id, --prefix or --state"},
-		{nil, "token create x --role reader", "--applications is missing: a token of the role reader names its applications"},
+		{nil, "token create x --role reader",
+			"--applications is missing: a token of the role reader names its applications"},
 		{nil, "token create x --role boss", `--role: unknown role "boss"`},
 		{[]string{"CLOCKD_SERVER=u:secret@h"}, "get shop a", "the server's URL (CLOCKD_SERVER) cannot be read"},
-		{[]string{"CLOCKD_TOKEN=secret\nx"}, "listen shop", "clockd: the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE or --token) has a line break"},
+		{[]string{"CLOCKD_TOKEN=secret\nx"}, "listen shop",
+			"clockd: the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE or --token) has a line break"},
 		{[]string{"CLOCKD_RETENTION=7x"}, "serve", "clockd: CLOCKD_RETENTION: duration \"7x\" is neither"},
 		{[]string{"CLOCKD_MAX_PAYLOAD=abc"}, "serve", "clockd: CLOCKD_MAX_PAYLOAD: \"abc\" is not a whole number\n"},
-		{[]string{"CLOCKD_MAX_PAYLOAD=99999999999999999999"}, "serve", "CLOCKD_MAX_PAYLOAD: 99999999999999999999 is too large\n"},
-		{[]string{"CLOCKD_LOG_LEVEL=loud"}, "serve", "CLOCKD_LOG_LEVEL: \"loud\" is not a level: write debug, info, warn or error\n"},
-		{[]string{"CLOCKD_LOG_FORMAT=xml", "CLOCKD_NO_MIGRATE=perhaps"}, "serve", "the configuration cannot be used:\n  - CLOCKD_LOG_FORMAT: \"xml\" is none of text, json\n  - CLOCKD_NO_MIGRATE: "},
+		{[]string{"CLOCKD_MAX_PAYLOAD=99999999999999999999"}, "serve",
+			"CLOCKD_MAX_PAYLOAD: 99999999999999999999 is too large\n"},
+		{[]string{"CLOCKD_LOG_LEVEL=loud"}, "serve",
+			"CLOCKD_LOG_LEVEL: \"loud\" is not a level: write debug, info, warn or error\n"},
+		{[]string{"CLOCKD_LOG_FORMAT=xml", "CLOCKD_NO_MIGRATE=perhaps"}, "serve",
+			"the configuration cannot be used:\n  - CLOCKD_LOG_FORMAT: \"xml\" is none of text, json\n  - CLOCKD_NO_MIGRATE: "},
 	} {
 		out, code := typed(t, c.env, strings.Fields(c.args)...)
 		if code != exitUsage || !strings.Contains(out, c.want) || strings.Contains(out, "secret") {
-			t.Errorf("%v clockd %s: exit code %d, want %d; printed\n%s\nwant\n%s", c.env, c.args, code, exitUsage, out, c.want)
+			t.Errorf("%v clockd %s: exit code %d, want %d; printed\n%s\nwant\n%s", c.env, c.args, code, exitUsage, out,
+				c.want)
 		}
 	}
 }
@@ -106,7 +119,8 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 // setting.
 func TestDurationsOfTheServiceMayBeDays(t *testing.T) {
 	t.Parallel()
-	out, code := typed(t, []string{"CLOCKD_RETENTION=7d", "CLOCKD_START_TIMEOUT=0", "CLOCKD_WRITE_LANES=-1"}, "serve", "--audit-retention", "400d")
+	out, code := typed(t, []string{"CLOCKD_RETENTION=7d", "CLOCKD_START_TIMEOUT=0", "CLOCKD_WRITE_LANES=-1"}, "serve",
+		"--audit-retention", "400d")
 	if code != exitUsage || strings.Contains(out, "etention") || strings.Contains(out, "imeout") {
 		t.Errorf("exit code %d, printed\n%s\nwant a complaint about write lanes alone", code, out)
 	}

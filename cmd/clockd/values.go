@@ -22,8 +22,10 @@ func valueMappers(values *sources) []kong.Option {
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(values, parseDuration)),
 		kong.TypeMapper(reflect.TypeFor[slog.Level](), mapper(values, parseLevel)),
 		kong.KindMapper(reflect.String, mapper(values, func(s string) (string, error) { return s, nil })),
-		kong.KindMapper(reflect.Int, mapper(values, func(s string) (int, error) { return parseNumber[int](s, strconv.IntSize) })),
-		kong.KindMapper(reflect.Int64, mapper(values, func(s string) (int64, error) { return parseNumber[int64](s, 64) })),
+		kong.KindMapper(reflect.Int,
+			mapper(values, func(s string) (int, error) { return parseNumber[int](s, strconv.IntSize) })),
+		kong.KindMapper(reflect.Int64,
+			mapper(values, func(s string) (int64, error) { return parseNumber[int64](s, 64) })),
 	}
 }
 

@@ -23,13 +23,19 @@ type wakeUps struct {
 }
 
 // newSender returns the sender of this node's wake-ups. It has a courier after newWakeUps.
-func newSender(cfg *config, reg prometheus.Registerer, tb *clock.Timebase, ownership preload.Ownership) (*wake.Sender, error) {
-	return wake.NewSender(wake.SenderConfig{Window: cfg.preload.Window}, wake.SenderDeps{Ownership: ownership, Time: tb, Registerer: reg})
+func newSender(
+	cfg *config, reg prometheus.Registerer, tb *clock.Timebase, ownership preload.Ownership,
+) (*wake.Sender, error) {
+	return wake.NewSender(wake.SenderConfig{Window: cfg.preload.Window},
+		wake.SenderDeps{Ownership: ownership, Time: tb, Registerer: reg})
 }
 
 // newWakeUps connects this node's preloader with the other nodes. It returns nil if it has neither RabbitMQ nor
 // notifications.
-func newWakeUps(targets *targets, st store.Store, sender *wake.Sender, preloader *preload.Preloader, keeper *lease.Keeper, log *slog.Logger, reg prometheus.Registerer) *wakeUps {
+func newWakeUps(
+	targets *targets, st store.Store, sender *wake.Sender, preloader *preload.Preloader, keeper *lease.Keeper,
+	log *slog.Logger, reg prometheus.Registerer,
+) *wakeUps {
 	receiver := wake.NewReceiver(wake.ReceiverDeps{Ownership: keeper, Loader: preloader, Registerer: reg})
 	receive := func(body []byte) {
 		if err := receiver.Receive(body); err != nil {
@@ -42,7 +48,8 @@ func newWakeUps(targets *targets, st store.Store, sender *wake.Sender, preloader
 		return &wakeUps{func(ctx context.Context) error { return runWakes(ctx, wakes, keeper) }}
 	}
 	if notifier, can := st.(store.Notifier); can {
-		bulletin := wake.NewBulletin(wake.BulletinDeps{Notifier: notifier, Heard: receive, Missed: preloader.Refresh, Log: log, Registerer: reg})
+		bulletin := wake.NewBulletin(wake.BulletinDeps{Notifier: notifier, Heard: receive, Missed: preloader.Refresh,
+			Log: log, Registerer: reg})
 		sender.SendBy(bulletin)
 		return &wakeUps{bulletin.Run}
 	}

@@ -43,7 +43,8 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ms, _ := strconv.ParseInt(r.Header.Get("X-Clockd-Target-Ring-At"), 10, 64)
 	id, _ := url.PathUnescape(r.Header.Get("X-Clockd-Business-Id"))
 	ring := receivedRing{
-		messageID: r.Header.Get("Webhook-Id"), businessID: id, claimID: r.Header.Get("X-Clockd-Claim-Id"), body: string(body), arrived: time.Now(),
+		messageID: r.Header.Get("Webhook-Id"), businessID: id, claimID: r.Header.Get("X-Clockd-Claim-Id"),
+		body: string(body), arrived: time.Now(),
 		target: time.UnixMilli(ms),
 	}
 	if h.faults {
@@ -87,19 +88,22 @@ func TestWebhooksRingAlsoAfterAKill(t *testing.T) {
 			if e.name != "sqlite" { // a file has one node
 				victim = start(t, env...)
 			}
-			secret := application(t, databaseURL, "set", "shop", "--target=webhook", "--webhook-url="+address+"/shop", "--webhook=timeout=5s")
+			secret := application(t, databaseURL, "set", "shop", "--target=webhook", "--webhook-url="+address+"/shop",
+				"--webhook=timeout=5s")
 			_, secret, _ = strings.Cut(secret, "new signing secret: ")
 			var err error
 			if h.verifier, err = standardwebhooks.NewWebhook(strings.TrimSpace(secret)); err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range []*process{survivor, victim} {
-				eventually(t, "the node applies the target", func() bool { return p.settings("shop").AppliedTarget == "webhook" })
+				eventually(t, "the node applies the target",
+					func() bool { return p.settings("shop").AppliedTarget == "webhook" })
 			}
 			const alarms = 400
 			for i := range alarms {
 				victim.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("order/%d", i)),
-					map[string]any{"delay": fmt.Sprintf("%dms", 500+i*37%2500), "payload": i, "retry": map[string]any{"initial": "100ms", "cap": "1s"}})
+					map[string]any{"delay": fmt.Sprintf("%dms", 500+i*37%2500), "payload": i,
+						"retry": map[string]any{"initial": "100ms", "cap": "1s"}})
 			}
 			eventually(t, "rings arrive", func() bool { return h.number() > alarms/10 })
 			victim.kill()
@@ -138,7 +142,8 @@ func TestWebhooksReachOnlyPublicAddresses(t *testing.T) {
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
 	h, address := startHooks(t)
 	for name, u := range map[string]string{
-		"a": address, "b": strings.Replace(address, "127.0.0.1", "localhost", 1), "c": strings.Replace(address, "127.0.0.1", "[::ffff:127.0.0.1]", 1),
+		"a": address, "b": strings.Replace(address, "127.0.0.1", "localhost", 1),
+		"c": strings.Replace(address, "127.0.0.1", "[::ffff:127.0.0.1]", 1),
 		"d": "http://169.254.169.254/latest/meta-data/",
 	} {
 		application(t, databaseURL, "set", name, "--target=webhook", "--webhook-url="+u)

@@ -22,7 +22,8 @@ type webhookFlags struct {
 
 // named reports whether any flag is given.
 func (f *webhookFlags) named() bool {
-	return f.WebhookURL != "" || len(f.Webhook) > 0 || len(f.WebhookHeader) > 0 || f.WebhookSecret != "" || f.WebhookDropSecrets
+	return f.WebhookURL != "" || len(f.Webhook) > 0 || len(f.WebhookHeader) > 0 || f.WebhookSecret != "" ||
+		f.WebhookDropSecrets
 }
 
 // errSecretsInWebhook says how secrets and headers are given.

@@ -79,8 +79,11 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg, port),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities, newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps, newLoop,
-			newTracing, newRecorder, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue, newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
+			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities,
+			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
+			newLoop,
+			newTracing, newRecorder, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
+			newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
 	)
@@ -179,8 +182,10 @@ func logDelivery(log *slog.Logger, d *ring.Delivery) {
 			continue // its outcome comes in a late delivery
 		}
 		attributes := []slog.Attr{
-			slog.String("application", r.Application), slog.String("business_id", r.BusinessID), slog.Int64("alarm_id", r.AlarmID),
-			slog.String("message_id", r.MessageID()), slog.String("target", d.Target.String()), slog.String("outcome", outcome.Kind.String()),
+			slog.String("application", r.Application), slog.String("business_id", r.BusinessID),
+			slog.Int64("alarm_id", r.AlarmID),
+			slog.String("message_id", r.MessageID()), slog.String("target", d.Target.String()),
+			slog.String("outcome", outcome.Kind.String()),
 			slog.String("due_at", r.RingAt.String()), slog.Duration("lateness", d.Now.Sub(r.RingAt)),
 		}
 		if outcome.Reason != "" {
@@ -196,11 +201,15 @@ func newReads(st store.Store) *preload.Reads { return preload.NewReads(st) }
 func newHeap(cfg *config) *ring.Heap { return ring.NewHeap(cfg.preload.Loaders, cfg.HeapEntries) }
 
 // newKeeper returns the keeper of this node's leases.
-func newKeeper(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity, targets *targets, subscribed *subscribers, nodeAbilities *abilities, gate *claimGate) (*lease.Keeper, preload.Ownership, error) {
+func newKeeper(
+	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, self *identity,
+	targets *targets, subscribed *subscribers, nodeAbilities *abilities, gate *claimGate,
+) (*lease.Keeper, preload.Ownership, error) {
 	keeperConfig := lease.DefaultConfig()
 	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, true
 	deps := lease.Deps{
-		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Why: nodeAbilities.why, Settings: nodeAbilities.confirmedSettings, Joined: gate.joined, Log: log, Registerer: reg,
+		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Why: nodeAbilities.why,
+		Settings: nodeAbilities.confirmedSettings, Joined: gate.joined, Log: log, Registerer: reg,
 		Streams: subscribed,
 	}
 	k, err := lease.New(keeperConfig, deps)
@@ -219,21 +228,33 @@ func newAnswers(targets *targets, service *clock.Service) (answers []*rabbit.Ans
 	return answers
 }
 
-func newPreloader(cfg *config, log *slog.Logger, reg prometheus.Registerer, reads *preload.Reads, heap *ring.Heap, tb *clock.Timebase, ownership preload.Ownership, sender *wake.Sender) (*preload.Preloader, error) {
+func newPreloader(
+	cfg *config, log *slog.Logger, reg prometheus.Registerer, reads *preload.Reads, heap *ring.Heap, tb *clock.Timebase,
+	ownership preload.Ownership, sender *wake.Sender,
+) (*preload.Preloader, error) {
 	return preload.New(cfg.preload, preload.Deps{
 		Loader: reads, Heap: heap, Time: tb, Ownership: ownership, Announcer: sender, Log: log, Registerer: reg,
 	})
 }
 
-func newLoop(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase, preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder) (*ring.Loop, error) {
+func newLoop(
+	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase,
+	preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder,
+) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
-		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}), Time: tb, Feeder: preloader, Timer: ring.PreciseTimer,
+		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}), Time: tb,
+		Feeder: preloader, Timer: ring.PreciseTimer,
 		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces, log),
 	})
 }
 
-func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, watch *settings.Watch, preloader *preload.Preloader, recorder *stats.Recorder) (*clock.Service, error) {
-	s, err := clock.NewService(cfg.service, clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults, Metrics: clockMetrics(reg, recorder), Log: log})
+func newClockService(
+	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, watch *settings.Watch,
+	preloader *preload.Preloader, recorder *stats.Recorder,
+) (*clock.Service, error) {
+	s, err := clock.NewService(cfg.service,
+		clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults,
+			Metrics: clockMetrics(reg, recorder), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)
 	}
@@ -241,30 +262,46 @@ func newClockService(cfg *config, log *slog.Logger, reg prometheus.Registerer, s
 }
 
 // newRecomputer returns the part that recomputes alarms when the time-zone data changes.
-func newRecomputer(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, service *clock.Service, self *identity) (*recompute.Recomputer, error) {
+func newRecomputer(
+	log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, service *clock.Service,
+	self *identity,
+) (*recompute.Recomputer, error) {
 	return recompute.New(recompute.DefaultConfig(), recompute.Deps{
-		Store: st, Alarms: service, Time: tb, Data: repeat.Data(), Incarnation: self.incarnation, Log: log, Registerer: reg,
+		Store: st, Alarms: service, Time: tb, Data: repeat.Data(), Incarnation: self.incarnation, Log: log,
+		Registerer: reg,
 	})
 }
 
-func newRetention(cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase) (*store.Retention, error) {
-	return store.NewRetention(cfg.retention, store.RetentionDeps{Purger: st, Acts: st, Time: tb, Log: log, Registerer: reg})
+func newRetention(
+	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase,
+) (*store.Retention, error) {
+	return store.NewRetention(cfg.retention,
+		store.RetentionDeps{Purger: st, Acts: st, Time: tb, Log: log, Registerer: reg})
 }
 
-func newOverdue(log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, ownership preload.Ownership) *preload.Overdue {
+func newOverdue(
+	log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, ownership preload.Ownership,
+) *preload.Overdue {
 	return preload.NewOverdue(preload.OverdueDeps{Counter: st, Owner: ownership, Time: tb, Log: log, Registerer: reg})
 }
 
-func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service, targets *targets, watch *settings.Watch, tokens *access.Watch, subscribed *subscribers, st store.Store, nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers) (*clockhttp.Server, error) {
+func newServer(
+	cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service,
+	targets *targets, watch *settings.Watch, tokens *access.Watch, subscribed *subscribers, st store.Store,
+	nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers,
+) (*clockhttp.Server, error) {
 	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
 	applied := &settingsView{stored: st, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
-		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder, Nodes: nodes.view, Settings: applied,
-		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view, Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
-		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg, Gatherer: gatherer,
+		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder,
+		Nodes: nodes.view, Settings: applied,
+		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
+		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
+		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg,
+		Gatherer: gatherer,
 	})
 	if err != nil {
 		return nil, err
@@ -275,7 +312,8 @@ func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg
 	}
 	server.MountPages(clockhttp.Pages{Name: "console", Path: "/ui", Handler: pages})
 	rpc, err := clockgrpc.New(clockgrpc.Config{
-		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes, BatchItems: clockhttp.BatchItems,
+		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes,
+		BatchItems: clockhttp.BatchItems,
 	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Host: server, Blockers: why.ofAlarm})
 	if err != nil {
 		return nil, err
@@ -287,11 +325,16 @@ func newServer(cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg
 }
 
 // newBulk returns the runner of jobs that change many alarms.
-func newBulk(log *slog.Logger, st store.Store, tb *clock.Timebase, service *clock.Service, self *identity) *bulk.Runner {
+func newBulk(
+	log *slog.Logger, st store.Store, tb *clock.Timebase, service *clock.Service, self *identity,
+) *bulk.Runner {
 	return bulk.NewRunner(bulk.Deps{Alarms: service, Store: st, Now: tb.Now, Incarnation: self.incarnation, Log: log})
 }
 
-func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets, tokens *access.Watch, self *identity, draining *atomic.Bool) *service {
+func newService(
+	cfg *config, log *slog.Logger, st store.Store, targets *targets, tokens *access.Watch, self *identity,
+	draining *atomic.Bool,
+) *service {
 	return &service{cfg: cfg, log: log, store: st, targets: targets, access: tokens, self: self, draining: draining}
 }
 
@@ -300,10 +343,12 @@ func newService(cfg *config, log *slog.Logger, st store.Store, targets *targets,
 func (s *service) announce(out io.Writer) error {
 	url := "http://" + s.self.httpAddress()
 	if s.cfg.LogFormat == formatJSON {
-		s.log.Info("listening", "address", url, "database", shownURL(s.cfg.DatabaseURL), "target", s.targets.name, "version", version)
+		s.log.Info("listening", "address", url, "database", shownURL(s.cfg.DatabaseURL), "target", s.targets.name,
+			"version", version)
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\n%s\n", version, url, shownURL(s.cfg.DatabaseURL), s.targets.name, s.toTry(url))
+	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\n%s\n", version, url,
+		shownURL(s.cfg.DatabaseURL), s.targets.name, s.toTry(url))
 	return err
 }
 

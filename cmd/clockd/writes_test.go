@@ -90,14 +90,16 @@ func TestFloodOfWritesRefusesNoOtherApplication(t *testing.T) {
 				flood.Go(func() { p.flood(ctx, "flood", i) })
 			}
 			eventually(t, "the flood fills its share of the queue, or waits as long as it may", func() bool {
-				return p.metric("clockd_clock_queued_bytes") >= full || p.metric(`clockd_clock_dropped_ops_total{reason="queue_slow"}`) > 0
+				return p.metric("clockd_clock_queued_bytes") >= full ||
+					p.metric(`clockd_clock_dropped_ops_total{reason="queue_slow"}`) > 0
 			})
 			var refused atomic.Int64
 			var others sync.WaitGroup
 			payload := strings.Repeat("x", 32<<10)
 			for i := range sets {
 				others.Go(func() {
-					a, err := p.do(http.MethodPut, alarmPath("shop", fmt.Sprintf("order-%d", i)), map[string]any{"delay": "1h", "text": payload})
+					a, err := p.do(http.MethodPut, alarmPath("shop", fmt.Sprintf("order-%d", i)),
+						map[string]any{"delay": "1h", "text": payload})
 					switch {
 					case err != nil:
 						t.Error(err)

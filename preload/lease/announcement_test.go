@@ -26,7 +26,8 @@ func TestAnnouncementOfAllAlarmsIsTheApplication(t *testing.T) {
 		if !slices.Equal(lines, test.want) {
 			t.Errorf("named %v, resting %t: %q, want %q", test.named, test.resting, lines, test.want)
 		}
-		if applications := AnnouncedApplications(lines); len(lines) > 0 && !slices.Equal(applications, []string{"shop"}) {
+		if applications := AnnouncedApplications(lines); len(lines) > 0 &&
+			!slices.Equal(applications, []string{"shop"}) {
 			t.Errorf("%q names the applications %q", lines, applications)
 		}
 	}

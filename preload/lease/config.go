@@ -25,7 +25,8 @@ type Config struct {
 
 // DefaultConfig returns the defaults that each field names.
 func DefaultConfig() Config {
-	return Config{TTL: 1500 * time.Millisecond, Renew: 500 * time.Millisecond, Look: 250 * time.Millisecond, Grace: time.Second}
+	return Config{TTL: 1500 * time.Millisecond, Renew: 500 * time.Millisecond, Look: 250 * time.Millisecond,
+		Grace: time.Second}
 }
 
 // Validate returns the reasons why the configuration is invalid, joined; nil if it is valid.
@@ -38,10 +39,14 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, ValidateNodeName(c.Name))
 	check(c.Incarnation != "", "a node needs an incarnation")
-	check(c.Look >= 10*time.Millisecond && c.Look <= c.Renew, "the time between two looks must be at least 10ms, and at most the time between two renewals")
-	check(c.TTL >= 2*c.Renew, "a lease must last at least twice the time between two renewals, or one slow database call loses it")
-	check(c.TTL <= time.Minute, "a lease must last at most 1m: no node rings a dead node's shards before its leases end")
-	check(c.Grace >= 0 && c.Grace <= c.TTL, "the grace of a yielded shard must be from 0 to the time that a lease lasts")
+	check(c.Look >= 10*time.Millisecond && c.Look <= c.Renew,
+		"the time between two looks must be at least 10ms, and at most the time between two renewals")
+	check(c.TTL >= 2*c.Renew,
+		"a lease must last at least twice the time between two renewals, or one slow database call loses it")
+	check(c.TTL <= time.Minute,
+		"a lease must last at most 1m: no node rings a dead node's shards before its leases end")
+	check(c.Grace >= 0 && c.Grace <= c.TTL,
+		"the grace of a yielded shard must be from 0 to the time that a lease lasts")
 	return errors.Join(errs...)
 }
 

@@ -26,7 +26,8 @@ func (g *gains) add(before, after *membership) {
 	lines := slices.Concat(slices.Collect(maps.Keys(after.subscribers)), slices.Collect(maps.Keys(before.subscribers)))
 	for _, line := range lines {
 		changed := ownersMoved || !slices.Equal(after.subscribers[line], before.subscribers[line])
-		if application, _ := announcedApplication(line); changed && !g.applications[application] && after.ringsMoreThan(before, line) {
+		if application, _ := announcedApplication(line); changed && !g.applications[application] &&
+			after.ringsMoreThan(before, line) {
 			g.applications[application] = true
 		}
 	}
@@ -45,7 +46,8 @@ func (m *membership) ringsMoreThan(before *membership, line string) bool {
 				return false
 			}
 		}
-		return slices.ContainsFunc(addressees, func(to store.Addressee) bool { return m.rings(shard, to) && !before.rings(shard, to) })
+		return slices.ContainsFunc(addressees,
+			func(to store.Addressee) bool { return m.rings(shard, to) && !before.rings(shard, to) })
 	})
 }
 

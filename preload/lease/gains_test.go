@@ -18,7 +18,8 @@ func TestNewlyRungRowsAreGained(t *testing.T) {
 		drawMembership := func(serving []int) *membership {
 			var c store.Cluster
 			for shard := range 4 {
-				l := store.Lease{Shard: shard, Incarnation: rapid.SampledFrom([]string{"", "n1", "n2", "n3"}).Draw(t, "owner")}
+				l := store.Lease{Shard: shard,
+					Incarnation: rapid.SampledFrom([]string{"", "n1", "n2", "n3"}).Draw(t, "owner")}
 				if c.Leases = append(c.Leases, l); l.Incarnation == "n1" {
 					serving = append(serving, shard)
 				}
@@ -42,8 +43,10 @@ func TestNewlyRungRowsAreGained(t *testing.T) {
 		for shard := range 4 {
 			for _, application := range append(applications, "unsubscribed") {
 				for _, to := range store.AddresseesOf(application) {
-					if rings(after, shard, to) && !rings(before, shard, to) && !slices.Contains(shards, shard) && !slices.Contains(gained, application) {
-						t.Fatalf("shard %d, %s: newly rung, but gained are shards %v, applications %v", shard, to, shards, gained)
+					if rings(after, shard, to) && !rings(before, shard, to) && !slices.Contains(shards, shard) &&
+						!slices.Contains(gained, application) {
+						t.Fatalf("shard %d, %s: newly rung, but gained are shards %v, applications %v", shard, to,
+							shards, gained)
 					}
 				}
 			}

@@ -135,8 +135,10 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 		deps.Joined = func() {}
 	}
 	return &Keeper{
-		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks, why: deps.Why, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
-		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{}, namesakes: map[string]clock.Instant{},
+		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks,
+		why: deps.Why, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
+		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{},
+		namesakes:  map[string]clock.Instant{},
 		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}), timeout: leastTimeout,
 	}, nil
 }
@@ -285,8 +287,10 @@ func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUnt
 // shards.
 func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
 	subscribed, announced, settings := k.applications(), k.abilities.announced(), k.settings()
-	subscribersChanged := !slices.Equal(subscribed, k.writtenApplications) && time.Since(k.lastSubscriberWrite) >= subscribedPause
-	if !k.lastHeartbeat.IsZero() && time.Since(k.lastHeartbeat) < k.cfg.Renew && !subscribersChanged && slices.Equal(announced, k.writtenLacks) && settings == k.writtenSettings {
+	subscribersChanged := !slices.Equal(subscribed, k.writtenApplications) &&
+		time.Since(k.lastSubscriberWrite) >= subscribedPause
+	if !k.lastHeartbeat.IsZero() && time.Since(k.lastHeartbeat) < k.cfg.Renew && !subscribersChanged &&
+		slices.Equal(announced, k.writtenLacks) && settings == k.writtenSettings {
 		return nil // within subscribedPause, changed subscribers wait for the next renewal
 	}
 	if k.started == clock.NoInstant {
@@ -334,7 +338,8 @@ func (k *Keeper) node(now clock.Instant) store.Node {
 // did.
 func (k *Keeper) updateMembership(c store.Cluster, now clock.Instant) {
 	before := k.currentMembership()
-	after := newMembership(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.servingShards(c, before.serving), now)
+	after := newMembership(c, k.cfg.Incarnation, k.cfg.Streams, k.applications(), k.servingShards(c, before.serving),
+		now)
 	nodes := len(living(c, k.cfg.Incarnation, nil, now))
 	k.alone = nodes == 1 && len(after.owned) == len(c.Leases)
 	k.reportChanges(before, after, nodes)

@@ -30,7 +30,8 @@ func (k *Keeper) updateAbilities() {
 	k.yieldsFor = k.abilities.lackedLong(local)
 	for _, ability := range k.yieldsFor {
 		if !slices.Contains(yieldedFor, ability) {
-			k.log.Warn("this node lacks an ability: its shards go to nodes that have it", "ability", ability, "reason", k.why(ability))
+			k.log.Warn("this node lacks an ability: its shards go to nodes that have it", "ability", ability, "reason",
+				k.why(ability))
 			if !slices.Contains(k.warned, ability) {
 				k.warned = append(k.warned, ability)
 			}

@@ -106,7 +106,9 @@ func join(t *testing.T, leases store.Leaser, name, incarnation string, streams b
 	cfg := DefaultConfig()
 	cfg.Name, cfg.Incarnation, cfg.Streams = name, incarnation, streams
 	deps := Deps{
-		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow, Why: func(string) string { return "nothing listens" }, Log: slog.New(slog.NewTextHandler(m.log, nil)), Registerer: prometheus.NewRegistry(),
+		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow,
+		Why: func(string) string { return "nothing listens" }, Log: slog.New(slog.NewTextHandler(m.log, nil)),
+		Registerer: prometheus.NewRegistry(),
 	}
 	if streams {
 		deps.Streams = m
@@ -259,7 +261,8 @@ func TestSharesAreEvenAfterJoinAndLeave(t *testing.T) {
 		if n := testutil.ToFloat64(a.metrics.errors); n != 0 {
 			t.Errorf("%v looks failed", n)
 		}
-		if log := a.log.String(); strings.Count(log, "shards changed hands") > 12 || !strings.Contains(log, "given=32") {
+		if log := a.log.String(); strings.Count(log, "shards changed hands") > 12 ||
+			!strings.Contains(log, "given=32") {
 			t.Errorf("a logged\n%s", log)
 		}
 	})
@@ -520,8 +523,10 @@ func TestConfigValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for _, change := range []func(*Config){
-		func(c *Config) { c.Name = "" }, func(c *Config) { c.Incarnation = "" }, func(c *Config) { c.Look = time.Millisecond },
-		func(c *Config) { c.Renew = 2 * time.Second }, func(c *Config) { c.Grace = -1 }, func(c *Config) { c.Look = 2 * time.Second },
+		func(c *Config) { c.Name = "" }, func(c *Config) { c.Incarnation = "" },
+		func(c *Config) { c.Look = time.Millisecond },
+		func(c *Config) { c.Renew = 2 * time.Second }, func(c *Config) { c.Grace = -1 },
+		func(c *Config) { c.Look = 2 * time.Second },
 	} {
 		c := valid
 		if change(&c); c.Validate() == nil {
@@ -564,7 +569,9 @@ func (f *farLeaser) Attend(ctx context.Context, n store.Node, forget clock.Insta
 	return f.calls(ctx, 4, func() error { return f.Leaser.Attend(ctx, n, forget) })
 }
 
-func (f *farLeaser) Take(ctx context.Context, n store.Node, until clock.Instant, shards []int) (taken []int, err error) {
+func (f *farLeaser) Take(
+	ctx context.Context, n store.Node, until clock.Instant, shards []int,
+) (taken []int, err error) {
 	err = f.calls(ctx, 4, func() (err error) {
 		taken, err = f.Leaser.Take(ctx, n, until, shards)
 		return err

@@ -41,6 +41,7 @@ func (k *Keeper) leave(ctx context.Context) {
 
 // handedOver reports whether no other node lives, and whether other nodes have all shards.
 func handedOver(c store.Cluster, self string, now clock.Instant) (alone, taken bool) {
-	taken = !slices.ContainsFunc(c.Leases, func(l store.Lease) bool { return l.Incarnation == "" || l.Incarnation == self })
+	taken = !slices.ContainsFunc(c.Leases,
+		func(l store.Lease) bool { return l.Incarnation == "" || l.Incarnation == self })
 	return len(living(c, self, nil, now)) == 1, taken
 }

@@ -25,7 +25,9 @@ type membership struct {
 
 // newMembership derives a membership from the database's nodes and leases. subscribed are the lines of this node's
 // announcements. serving are the shards that this node owns or still rings.
-func newMembership(c store.Cluster, self string, streams bool, subscribed []string, serving []int, now clock.Instant) *membership {
+func newMembership(
+	c store.Cluster, self string, streams bool, subscribed []string, serving []int, now clock.Instant,
+) *membership {
 	m := &membership{self: self, streams: streams, serving: serving, loaded: serving}
 	for _, l := range c.Leases {
 		if l.Incarnation == self {
@@ -48,7 +50,8 @@ func newMembership(c store.Cluster, self string, streams bool, subscribed []stri
 	m.loaded = slices.Clone(m.serving)
 	for shard := range m.owners {
 		ringsSome := func(line string) bool {
-			return slices.ContainsFunc(m.addresseesOf(line), func(to store.Addressee) bool { return m.rings(shard, to) })
+			return slices.ContainsFunc(m.addresseesOf(line),
+				func(to store.Addressee) bool { return m.rings(shard, to) })
 		}
 		if _, serves := slices.BinarySearch(m.serving, shard); !serves && slices.ContainsFunc(subscribed, ringsSome) {
 			m.loaded = append(m.loaded, shard)
@@ -135,6 +138,7 @@ func mix(h uint64) uint64 {
 
 // equal reports whether Shards, Owned and Rings return the same for both memberships.
 func (m *membership) equal(other *membership) bool {
-	return slices.Equal(m.loaded, other.loaded) && slices.Equal(m.owned, other.owned) && slices.Equal(m.serving, other.serving) &&
+	return slices.Equal(m.loaded, other.loaded) && slices.Equal(m.owned, other.owned) &&
+		slices.Equal(m.serving, other.serving) &&
 		slices.Equal(m.owners, other.owners) && maps.EqualFunc(m.subscribers, other.subscribers, slices.Equal)
 }

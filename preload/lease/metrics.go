@@ -28,7 +28,8 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		shards: gauge("shards", "Shards that this node owns."),
 		nodes:  gauge("nodes", "Living nodes, this node included."),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_preload_lease_changes_total", Help: "Shards that this node took, yielded (given), or lost because it did not renew the lease in time.",
+			Name: "clockd_preload_lease_changes_total",
+			Help: "Shards that this node took, yielded (given), or lost because it did not renew the lease in time.",
 		}, []string{"change"}),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_preload_lease_errors_total", Help: "Failed attempts to renew leases and to read the nodes.",

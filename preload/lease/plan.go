@@ -94,5 +94,6 @@ func ablest(nodes []candidate) (able []candidate) {
 // outdoes reports whether a node can do strictly more than another node: it lacks a strict subset of the abilities that
 // the other lacks.
 func outdoes(lacks, otherLacks []string) bool {
-	return len(lacks) < len(otherLacks) && !slices.ContainsFunc(lacks, func(ability string) bool { return !slices.Contains(otherLacks, ability) })
+	return len(lacks) < len(otherLacks) &&
+		!slices.ContainsFunc(lacks, func(ability string) bool { return !slices.Contains(otherLacks, ability) })
 }

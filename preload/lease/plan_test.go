@@ -61,7 +61,8 @@ func (p *planners) attend(t *rapid.T, node string) {
 func TestPlanComesToRestWithEvenShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shards := rapid.SampledFrom([]int{1, 2, 7, 64}).Draw(t, "shards")
-		p := &planners{leases: storetest.NewLeases(shards), views: map[string]store.Cluster{}, lacks: map[string][]string{}, now: 1_000_000}
+		p := &planners{leases: storetest.NewLeases(shards), views: map[string]store.Cluster{},
+			lacks: map[string][]string{}, now: 1_000_000}
 		nodes := []string{"a"}
 		next := 'b'
 		node := func(t *rapid.T) string { return rapid.SampledFrom(nodes).Draw(t, "node") }
@@ -85,7 +86,8 @@ func TestPlanComesToRestWithEvenShares(t *testing.T) {
 			},
 			"attend": func(t *rapid.T) { p.attend(t, node(t)) },
 			"lack": func(t *rapid.T) {
-				p.lacks[node(t)] = rapid.SampledFrom([][]string{nil, {"amqp"}, {"read"}, {"amqp", "read"}}).Draw(t, "abilities")
+				p.lacks[node(t)] = rapid.SampledFrom([][]string{nil, {"amqp"}, {"read"}, {"amqp", "read"}}).Draw(t,
+					"abilities")
 			},
 			"look": func(t *rapid.T) { p.look(t, node(t)) },
 			"act": func(t *rapid.T) {
@@ -93,8 +95,10 @@ func TestPlanComesToRestWithEvenShares(t *testing.T) {
 				p.act(t, actor)
 				after, _ := p.leases.Cluster(t.Context())
 				for i, l := range before {
-					if l.Expires > p.now && l.Incarnation != actor && l.Incarnation != after.Leases[i].Incarnation && l.Incarnation != "" {
-						t.Fatalf("%s took shard %d of %s, whose lease lasts %d ms more", actor, i, l.Incarnation, l.Expires-p.now)
+					if l.Expires > p.now && l.Incarnation != actor && l.Incarnation != after.Leases[i].Incarnation &&
+						l.Incarnation != "" {
+						t.Fatalf("%s took shard %d of %s, whose lease lasts %d ms more", actor, i, l.Incarnation,
+							l.Expires-p.now)
 					}
 				}
 			},

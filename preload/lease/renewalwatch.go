@@ -21,7 +21,9 @@ type sighting struct {
 
 // expire sets Expires to now for the nodes and leases in c that were not renewed for patience. It returns the latest
 // Expires that it replaced, or now if it replaced none. Leases that end then or before may be taken.
-func (w *renewalWatch) expire(c *store.Cluster, self string, now clock.Instant, local time.Time, patience time.Duration) (takeableUntil clock.Instant) {
+func (w *renewalWatch) expire(
+	c *store.Cluster, self string, now clock.Instant, local time.Time, patience time.Duration,
+) (takeableUntil clock.Instant) {
 	ends := map[string]clock.Instant{}
 	for i := range c.Nodes {
 		ends[c.Nodes[i].Incarnation] = c.Nodes[i].Expires

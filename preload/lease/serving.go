@@ -39,7 +39,8 @@ func (k *Keeper) reportChanges(before, after *membership, nodes int) {
 	}
 	k.metrics.observe(len(after.owned), nodes, taken, given, lost)
 	if taken+given+lost > 0 {
-		k.log.Info("shards changed hands", "count", len(after.owned), "taken", taken, "given", given, "lost", lost, "nodes", nodes)
+		k.log.Info("shards changed hands", "count", len(after.owned), "taken", taken, "given", given, "lost", lost,
+			"nodes", nodes)
 	}
 }
 

@@ -55,7 +55,8 @@ func TestNodeThatIsAloneLooksLess(t *testing.T) {
 		}
 		time.Sleep(time.Second + time.Millisecond)
 		if looks, renewals, forgets := during(3 * time.Minute); looks != 360 || renewals != 360 || forgets != 3 {
-			t.Errorf("alone for 3 min: %d looks, %d renewals and %d deletions, want 360, 360 and 3", looks, renewals, forgets)
+			t.Errorf("alone for 3 min: %d looks, %d renewals and %d deletions, want 360, 360 and 3", looks, renewals,
+				forgets)
 		}
 		other := join(t, leases, "two", "n2", false)
 		time.Sleep(3 * time.Second)

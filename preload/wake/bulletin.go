@@ -55,8 +55,10 @@ type BulletinDeps struct {
 func NewBulletin(deps BulletinDeps) *Bulletin {
 	b := &Bulletin{
 		notifier: deps.Notifier, heard: deps.Heard, missed: deps.Missed, log: deps.Log, wake: make(chan struct{}, 1),
-		dropped: newCounter("notices_dropped_total", "Wake-ups that could not be posted to the database, or had no room in the queue. Sweeps find their alarms."),
-		errors:  newCounter("notice_errors_total", "Failed posts of wake-ups, and failed connections that listen for them."),
+		dropped: newCounter("notices_dropped_total",
+			"Wake-ups that could not be posted to the database, or had no room in the queue. Sweeps find their alarms."),
+		errors: newCounter("notice_errors_total",
+			"Failed posts of wake-ups, and failed connections that listen for them."),
 	}
 	deps.Registerer.MustRegister(b.dropped, b.errors)
 	return b

@@ -90,7 +90,8 @@ func TestBulletinSurvivesFailures(t *testing.T) {
 			heard++
 		}
 		b := NewBulletin(BulletinDeps{
-			Notifier: f, Heard: heardOne, Missed: func() { missed++ }, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			Notifier: f, Heard: heardOne, Missed: func() { missed++ }, Log: slog.New(slog.DiscardHandler),
+			Registerer: prometheus.NewRegistry(),
 		})
 		body := []byte(goodWake)
 		perNotice := (store.MaxNotice + 1) / (len(body) + 1)
@@ -102,7 +103,8 @@ func TestBulletinSurvivesFailures(t *testing.T) {
 		running.Go(func() { _ = b.Run(ctx) })
 		synctest.Wait()
 		if len(f.notices) != 3 || f.calls != 1 || heard != 2*perNotice+1 || missed != 1 {
-			t.Errorf("%d notices in %d posts, %d of %d heard, missed %d times", len(f.notices), f.calls, heard, 2*perNotice+1, missed)
+			t.Errorf("%d notices in %d posts, %d of %d heard, missed %d times", len(f.notices), f.calls, heard,
+				2*perNotice+1, missed)
 		}
 		f.calls, heard = 0, 0
 		f.set(true)
@@ -135,7 +137,8 @@ func TestBulletinSurvivesFailures(t *testing.T) {
 }
 
 func TestBulletinQueueIsBounded(t *testing.T) {
-	b := NewBulletin(BulletinDeps{Notifier: &fakeNotifier{}, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry()})
+	b := NewBulletin(BulletinDeps{Notifier: &fakeNotifier{}, Log: slog.New(slog.DiscardHandler),
+		Registerer: prometheus.NewRegistry()})
 	for range 1000 {
 		b.Send(1, make([]byte, store.MaxNotice))
 	}

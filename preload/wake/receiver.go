@@ -31,7 +31,8 @@ type Receiver struct {
 func NewReceiver(deps ReceiverDeps) *Receiver {
 	r := &Receiver{
 		ownership: deps.Ownership, loader: deps.Loader,
-		received: newCounter("wakes_received_total", "Alarms due soon that another node announced to this node with a wake-up."),
+		received: newCounter("wakes_received_total",
+			"Alarms due soon that another node announced to this node with a wake-up."),
 	}
 	deps.Registerer.MustRegister(r.received)
 	return r

@@ -18,7 +18,8 @@ func (l *recordingLoader) Take(rows []store.Due) { l.rows = append(l.rows, rows.
 
 func TestReceiverTakesWakeUpsOfLoadedShards(t *testing.T) {
 	var loader recordingLoader
-	r := NewReceiver(ReceiverDeps{Ownership: &fakeOwnership{shards: []int{0}}, Loader: &loader, Registerer: prometheus.NewRegistry()})
+	r := NewReceiver(ReceiverDeps{Ownership: &fakeOwnership{shards: []int{0}}, Loader: &loader,
+		Registerer: prometheus.NewRegistry()})
 	for _, shard := range []int{0, 1} {
 		if err := r.Receive(fmt.Appendf(nil, `{"shard":%d,"rows":[{"id":%d,"due":1000500,"rank":3,"app":"b"}]}`, shard, 300+shard)); err != nil {
 			t.Error(err)

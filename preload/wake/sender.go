@@ -62,9 +62,12 @@ func NewSender(cfg SenderConfig, deps SenderDeps) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{
-		cfg: cfg, ownership: deps.Ownership, time: deps.Time, wake: make(chan struct{}, 1), waiting: map[int][]store.Due{},
-		sent:    newCounter("wakes_sent_total", "Alarms due soon that this node announced to another node with a wake-up."),
-		dropped: newCounter("wakes_dropped_total", "Alarms due soon that this node did not announce, because too many wake-ups waited. The owner's sweep finds them."),
+		cfg: cfg, ownership: deps.Ownership, time: deps.Time, wake: make(chan struct{}, 1),
+		waiting: map[int][]store.Due{},
+		sent: newCounter("wakes_sent_total",
+			"Alarms due soon that this node announced to another node with a wake-up."),
+		dropped: newCounter("wakes_dropped_total",
+			"Alarms due soon that this node did not announce, because too many wake-ups waited. The owner's sweep finds them."),
 	}
 	deps.Registerer.MustRegister(s.sent, s.dropped)
 	return s, nil

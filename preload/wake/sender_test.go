@@ -72,7 +72,8 @@ func (fixedTime) Now() (clock.Instant, error) { return 1_000_000, nil }
 
 func newTestSender(t *testing.T, o Ownership) *Sender {
 	t.Helper()
-	s, err := NewSender(SenderConfig{Window: 10 * time.Second}, SenderDeps{Ownership: o, Time: fixedTime{}, Registerer: prometheus.NewRegistry()})
+	s, err := NewSender(SenderConfig{Window: 10 * time.Second},
+		SenderDeps{Ownership: o, Time: fixedTime{}, Registerer: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,8 +41,10 @@ func TestWakeUpsCarryAllRows(t *testing.T) {
 			t.Fatalf("%v became %v", rows, out)
 		}
 	})
-	longest := store.Due{ID: math.MaxInt64, NextTryTime: clock.MaxInstant, Rank: 9, Shard: 1 << 20, Application: strings.Repeat("x", 64)}
-	if bodies := encodeWakes(1<<20, slices.Repeat([]store.Due{longest}, maxWakeRows)); len(bodies) != 1 || len(bodies[0]) > maxWakeBytes {
+	longest := store.Due{ID: math.MaxInt64, NextTryTime: clock.MaxInstant, Rank: 9, Shard: 1 << 20,
+		Application: strings.Repeat("x", 64)}
+	if bodies := encodeWakes(1<<20, slices.Repeat([]store.Due{longest}, maxWakeRows)); len(bodies) != 1 ||
+		len(bodies[0]) > maxWakeBytes {
 		t.Errorf("%d wake-ups, the first of %d bytes", len(bodies), len(bodies[0]))
 	}
 }

@@ -45,7 +45,9 @@ type call struct {
 }
 
 // startServer starts a server of grpc-go, and returns its URL. handle answers all calls, whatever their method.
-func startServer(t *testing.T, handle func(ctx context.Context, c call, answer *metadata.MD) error, options ...grpc.ServerOption) string {
+func startServer(
+	t *testing.T, handle func(ctx context.Context, c call, answer *metadata.MD) error, options ...grpc.ServerOption,
+) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -138,15 +140,19 @@ func (b *bench) deliver(r *clock.Ring) clock.Outcome {
 
 func testRing() *clock.Ring {
 	return &clock.Ring{
-		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "order/ä"}, Generation: 3, RingNo: 2, RingAt: 1_700_000_000_000,
-		RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim", Payload: []byte{0, 1, 2}, PayloadKind: clock.Binary,
-		ContentType: "application/octet-stream", AckTimeout: time.Minute, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		Before: clock.RingRow{RetryTimes: 4},
+		AlarmID: 7, Key: clock.Key{Application: "shop", BusinessID: "order/ä"}, Generation: 3, RingNo: 2,
+		RingAt: 1_700_000_000_000,
+		RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim", Payload: []byte{0, 1, 2},
+		PayloadKind: clock.Binary,
+		ContentType: "application/octet-stream", AckTimeout: time.Minute,
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Before:      clock.RingRow{RetryTimes: 4},
 	}
 }
 
 func TestConformance(t *testing.T) {
-	targettest.Run(t, targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true})
+	targettest.Run(t,
+		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true})
 }
 
 // conformanceBench is a target whose receivers are servers of grpc-go.
@@ -161,7 +167,8 @@ type conformanceBench struct {
 
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
-	b := &conformanceBench{bench: openTarget(t), wait: make(chan struct{}), received: map[string][]targettest.Received{}}
+	b := &conformanceBench{bench: openTarget(t), wait: make(chan struct{}),
+		received: map[string][]targettest.Received{}}
 	b.reply = sync.OnceFunc(func() { close(b.wait) })
 	return b
 }
@@ -177,7 +184,8 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 		id, _ := url.PathUnescape(c.metadata.Get(metadataBusinessID)[0])
 		b.mu.Lock()
 		b.received[application] = append(b.received[application], targettest.Received{
-			MessageID: c.metadata.Get(metadataID)[0], BusinessID: id, ContentType: c.metadata.Get(metadataContentType)[0], Payload: string(c.message),
+			MessageID: c.metadata.Get(metadataID)[0], BusinessID: id,
+			ContentType: c.metadata.Get(metadataContentType)[0], Payload: string(c.message),
 		})
 		b.mu.Unlock()
 		if how == targettest.Late {

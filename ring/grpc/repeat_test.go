@@ -115,7 +115,8 @@ func serveResetting(conn net.Conn, code http2.ErrCode, calls *atomic.Int32) {
 		case calls.Add(1) == 1:
 			_ = framer.WriteRSTStream(f.StreamID, code)
 		default:
-			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: reply.Bytes(), EndHeaders: true, EndStream: true})
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: reply.Bytes(),
+				EndHeaders: true, EndStream: true})
 		}
 	})
 }
@@ -135,10 +136,12 @@ func TestOnlyCallsOfRingsThatMayRepeatAreRepeatedAfterReset(t *testing.T) {
 		t.Run(fmt.Sprint(c.delivery, " ", c.code), func(t *testing.T) {
 			var calls atomic.Int32
 			b := openTarget(t)
-			b.point("shop", startResetting(t, c.code, &calls), func(m *settings.GRPC) { m.Metadata = map[string]string{"idempotency-key": "key"} })
+			b.point("shop", startResetting(t, c.code, &calls),
+				func(m *settings.GRPC) { m.Metadata = map[string]string{"idempotency-key": "key"} })
 			r := testRing()
 			r.Delivery = c.delivery
-			if o := b.deliver(r); o.Kind != c.want || o.Counted != (c.want == clock.Doubtful) || calls.Load() != c.calls {
+			if o := b.deliver(r); o.Kind != c.want || o.Counted != (c.want == clock.Doubtful) ||
+				calls.Load() != c.calls {
 				t.Errorf("%+v after %d calls, want %s after %d", o, calls.Load(), c.want, c.calls)
 			}
 		})

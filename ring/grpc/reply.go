@@ -25,8 +25,10 @@ const (
 
 // statusNames are the names of the statuses of gRPC, by code.
 var statusNames = []string{
-	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
-	"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
+	"FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+	"UNAUTHENTICATED",
 }
 
 // The codes that decide about further tries.
@@ -76,7 +78,8 @@ func messageOf(encoded string) string {
 // outcome returns the outcome of a call with the status and the metadata, which comes before or after the message.
 func (s status) outcome(head, trailer http.Header) clock.Outcome {
 	if s.code == codeOK {
-		later := strings.EqualFold(head.Get("X-Clockd-Ack"), "later") || strings.EqualFold(trailer.Get("X-Clockd-Ack"), "later")
+		later := strings.EqualFold(head.Get("X-Clockd-Ack"), "later") ||
+			strings.EqualFold(trailer.Get("X-Clockd-Ack"), "later")
 		return clock.Outcome{Kind: clock.Confirmed, Acknowledged: !later}
 	}
 	o := clock.Outcome{Kind: clock.Nacked, Reason: "the receiver answered " + statusNames[s.code]}
@@ -138,7 +141,9 @@ func notGRPC(res *http.Response) string {
 	switch {
 	case res.StatusCode != http.StatusOK:
 		return "the receiver answered with the HTTP status " + strconv.Itoa(res.StatusCode) + " instead of a status of gRPC"
-	case kind != "application/grpc" && !slices.ContainsFunc([]string{"application/grpc+", "application/grpc;"}, func(p string) bool { return strings.HasPrefix(kind, p) }):
+	case kind != "application/grpc" &&
+		!slices.ContainsFunc([]string{"application/grpc+", "application/grpc;"},
+			func(p string) bool { return strings.HasPrefix(kind, p) }):
 		return "the receiver answered with the type " + httpcall.Printable([]byte(kind)) + " instead of application/grpc"
 	}
 	return ""

@@ -52,7 +52,8 @@ func newSender(m *settings.GRPC, t *Target) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{}, secrets: httpcall.HeaderSecrets(m.Metadata)}
+	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{},
+		secrets: httpcall.HeaderSecrets(m.Metadata)}
 	for name, value := range m.Metadata {
 		httpcall.SetHeader(s.header, name, value)
 	}
@@ -84,7 +85,8 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body) {
 	binary.BigEndian.PutUint32(message[1:], uint32(len(r.Payload)))
 	body := httpcall.NewBody(append(message, r.Payload...))
 	req := &http.Request{
-		Method: http.MethodPost, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/2.0", ProtoMajor: 2,
+		Method: http.MethodPost, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/2.0",
+		ProtoMajor:    2,
 		ContentLength: int64(prefixBytes + len(r.Payload)), GetBody: body.Reader,
 	}
 	req.Body, _ = body.Reader()

@@ -37,7 +37,8 @@ func New(cfg Config, deps Deps) (*Target, error) {
 			return endpoint{GRPC: m, target: t}, ok
 		},
 		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: t.newTransport,
-		Metrics: httpcall.MetricNames{Prefix: "clockd_grpc_", Noun: "calls", Label: "status", Classes: statusNames, Help: "their status"},
+		Metrics: httpcall.MetricNames{Prefix: "clockd_grpc_", Noun: "calls", Label: "status", Classes: statusNames,
+			Help: "their status"},
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func (t *Target) newHTTP2Transport() *http.Transport {
 		MaxIdleConns:           t.cfg.InFlight,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: maxHeadBytes,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 5 * time.Second},
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second,
+			WriteByteTimeout: 5 * time.Second},
 	}
 }
 
@@ -94,7 +96,8 @@ func (t *Target) dialTLS(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	conn, err := t.DialTLS(ctx, network, address, &tls.Config{ServerName: host, RootCAs: t.rootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+	conn, err := t.DialTLS(ctx, network, address,
+		&tls.Config{ServerName: host, RootCAs: t.rootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
 	if err != nil {
 		return nil, err
 	}

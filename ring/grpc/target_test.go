@@ -33,12 +33,15 @@ func TestCallCarriesTheRing(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	c := <-calls
-	if c.method != "/shop.v1.Alarms/Ring" || string(c.message) != string(r.Payload) || c.timeout <= 0 || c.timeout > 7*time.Second {
+	if c.method != "/shop.v1.Alarms/Ring" || string(c.message) != string(r.Payload) || c.timeout <= 0 ||
+		c.timeout > 7*time.Second {
 		t.Errorf("%+v", c)
 	}
 	for name, want := range map[string]string{
-		metadataID: "7.3.2", metadataApplication: "shop", metadataBusinessID: "order%2F%C3%A4", metadataContentType: "application/octet-stream",
-		metadataGeneration: "3", metadataRingNo: "2", metadataTargetRingAt: "1700000000000", metadataRetryTimes: "4", metadataClaimID: "claim",
+		metadataID: "7.3.2", metadataApplication: "shop", metadataBusinessID: "order%2F%C3%A4",
+		metadataContentType: "application/octet-stream",
+		metadataGeneration:  "3", metadataRingNo: "2", metadataTargetRingAt: "1700000000000", metadataRetryTimes: "4",
+		metadataClaimID:    "claim",
 		metadataAckTimeout: "60000", "traceparent": r.Traceparent, "authorization": "Bearer x", "user-agent": "clockd",
 	} {
 		if got := c.metadata.Get(name); len(got) != 1 || got[0] != want {
@@ -58,10 +61,12 @@ func TestStatusDecides(t *testing.T) {
 		want   clock.Outcome
 	}{
 		{"OK", func(*metadata.MD) error { return nil }, clock.Outcome{Kind: clock.Confirmed, Acknowledged: true}},
-		{"acknowledged later", func(md *metadata.MD) error { md.Set("x-clockd-ack", "later"); return nil }, clock.Outcome{Kind: clock.Confirmed}},
+		{"acknowledged later", func(md *metadata.MD) error { md.Set("x-clockd-ack", "later"); return nil },
+			clock.Outcome{Kind: clock.Confirmed}},
 		{
 			"final", func(*metadata.MD) error { return grpcstatus.Error(codes.FailedPrecondition, "gone ä\n% on") },
-			clock.Outcome{Kind: clock.Nacked, Final: true, Reason: "the receiver answered FAILED_PRECONDITION: it wants no further try: gone ä % on"},
+			clock.Outcome{Kind: clock.Nacked, Final: true,
+				Reason: "the receiver answered FAILED_PRECONDITION: it wants no further try: gone ä % on"},
 		},
 		{
 			"another", func(*metadata.MD) error { return grpcstatus.Error(codes.InvalidArgument, "") },
@@ -97,13 +102,17 @@ func TestEchoingServerPutsNoMetadataIntoTheReason(t *testing.T) {
 		m.Metadata = map[string]string{"authorization": "Bearer ab/cd+4711", "x-key": "key%0815"}
 	}
 	b.point("shop", startServer(t, func(_ context.Context, c call, _ *metadata.MD) error {
-		return grpcstatus.Error(codes.Unauthenticated, fmt.Sprint("not valid: ", c.metadata["authorization"], c.metadata["x-key"]))
+		return grpcstatus.Error(codes.Unauthenticated,
+			fmt.Sprint("not valid: ", c.metadata["authorization"], c.metadata["x-key"]))
 	}), withToken)
 	want := "the receiver answered UNAUTHENTICATED: not valid: [[redacted]] [[redacted]]"
 	if o := b.deliver(testRing()); o.Reason != want {
 		t.Errorf("got %+v", o)
 	}
-	b.point("shop", startHTTP2(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", r.Header.Get("X-Key")) }), withToken)
+	b.point("shop",
+		startHTTP2(t,
+			func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", r.Header.Get("X-Key")) }),
+		withToken)
 	if o := b.deliver(testRing()); !strings.Contains(o.Reason, "the type [redacted] instead") {
 		t.Errorf("got %+v", o)
 	}
@@ -115,7 +124,8 @@ func TestPushbackIsObeyed(t *testing.T) {
 		code, pushback string
 		want           time.Duration
 	}{
-		{"14", "1500", 1500 * time.Millisecond}, {"8", "2", 2 * time.Millisecond}, {"13", "1500", 0}, {"14", "-1", 0}, {"14", "x", 0}, {"0", "9", 0}, {"99", "9", 0},
+		{"14", "1500", 1500 * time.Millisecond}, {"8", "2", 2 * time.Millisecond}, {"13", "1500", 0}, {"14", "-1", 0},
+		{"14", "x", 0}, {"0", "9", 0}, {"99", "9", 0},
 	} {
 		s, err := statusOf(http.Header{"Grpc-Status": {c.code}, "Grpc-Retry-Pushback-Ms": {c.pushback}})
 		if err != nil || s.outcome(nil, nil).RetryAfter != c.want {
@@ -132,11 +142,14 @@ func TestOtherServersConfirmNothing(t *testing.T) {
 		want   clock.OutcomeKind
 		reason string
 	}{
-		"another type":        {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, clock.Nacked, "instead of application/grpc"},
-		"an HTTP status":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, clock.Nacked, "HTTP status 503"},
+		"another type": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
+			clock.Nacked, "instead of application/grpc"},
+		"an HTTP status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, clock.Nacked,
+			"HTTP status 503"},
 		"without a status":    {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/grpc") }, clock.Doubtful, "no status"},
 		"an endless response": {endless, clock.Doubtful, "more than 1048576 bytes"},
-		"a reset":             {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, clock.Doubtful, "without a reply"},
+		"a reset": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			clock.Doubtful, "without a reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.point("shop", startHTTP2(t, c.handle))
@@ -183,7 +196,8 @@ func TestTLS(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(authority.Certificate())
 	address := startServer(t, func(context.Context, call, *metadata.MD) error { return nil },
-		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: authority.TLS.Certificates, MinVersion: tls.VersionTLS12})))
+		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: authority.TLS.Certificates,
+			MinVersion: tls.VersionTLS12})))
 	address = strings.Replace(address, "http://", "https://", 1)
 
 	known := openTarget(t, func(d *Deps) { d.RootCAs = pool })
@@ -227,7 +241,8 @@ func startTLS(t *testing.T, certificates []tls.Certificate) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute, TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute,
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
 	t.Cleanup(func() {
@@ -251,11 +266,13 @@ func FuzzStatus(f *testing.F) {
 	f.Add("14", "soon %E4%2", "1000")
 	f.Add("0", "", "")
 	f.Fuzz(func(t *testing.T, code, message, pushback string) {
-		s, err := statusOf(http.Header{"Grpc-Status": {code}, "Grpc-Message": {message}, "Grpc-Retry-Pushback-Ms": {pushback}})
+		s, err := statusOf(http.Header{"Grpc-Status": {code}, "Grpc-Message": {message},
+			"Grpc-Retry-Pushback-Ms": {pushback}})
 		if err != nil {
 			return
 		}
-		if o := s.outcome(nil, nil); len(o.Reason) > clock.MaxReason || strings.ContainsAny(o.Reason, "\n\x00") || o.RetryAfter < 0 {
+		if o := s.outcome(nil, nil); len(o.Reason) > clock.MaxReason || strings.ContainsAny(o.Reason, "\n\x00") ||
+			o.RetryAfter < 0 {
 			t.Errorf("%+v", o)
 		}
 	})

@@ -28,7 +28,8 @@ func TestContentIsForgotten(t *testing.T) {
 		}
 		b.Drop()
 		got, err := io.ReadAll(r)
-		if large := size > smallContent; large != errors.Is(err, ErrTooLate) || large && len(got) > 0 || b.content != nil {
+		if large := size > smallContent; large != errors.Is(err, ErrTooLate) || large && len(got) > 0 ||
+			b.content != nil {
 			t.Errorf("read %d of %d dropped bytes: %v", len(got), size, err)
 		}
 		if _, err := b.Reader(); !errors.Is(err, ErrTooLate) {

@@ -148,7 +148,8 @@ func (c *Call) outcomeWithoutReply(err error) clock.Outcome {
 // inDoubt returns the outcome of a request that the receiver may have got. It counts, unless the wait for the reply was
 // ended early.
 func (c *Call) inDoubt(err, cause error) clock.Outcome {
-	o := clock.Outcome{Kind: clock.Doubtful, Counted: true, Reason: "the request was sent, and the connection ended without a reply: " + ReasonOf(err)}
+	o := clock.Outcome{Kind: clock.Doubtful, Counted: true,
+		Reason: "the request was sent, and the connection ended without a reply: " + ReasonOf(err)}
 	switch {
 	case errors.Is(cause, errNoReply):
 		o.Reason = fmt.Sprintf("the request was sent, and there was no reply within %s", c.sender.Timeout())

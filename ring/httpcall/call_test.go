@@ -41,7 +41,8 @@ func (s *hangingSender) Do(c *Call) error {
 func newTarget(t *testing.T, s *hangingSender) *Target {
 	t.Helper()
 	target, err := New(DefaultConfig(), Deps{
-		Endpoint: s.endpoint, Registerer: prometheus.NewRegistry(), Metrics: MetricNames{Prefix: "test_", Noun: "requests", Label: "class"},
+		Endpoint: s.endpoint, Registerer: prometheus.NewRegistry(),
+		Metrics:      MetricNames{Prefix: "test_", Noun: "requests", Label: "class"},
 		NewTransport: func() Transport { return &http.Transport{} },
 	})
 	if err != nil {
@@ -55,7 +56,8 @@ func newTarget(t *testing.T, s *hangingSender) *Target {
 // the receiver.
 func TestRingIsUntakenIfAnotherRequestEndsItsConnection(t *testing.T) {
 	target := newTarget(t, &hangingSender{
-		fakeSender: fakeSender{address: "shop.example:443", concurrency: 1}, ended: fmt.Errorf("round trip: %w", errEnded), dropped: make(chan struct{}),
+		fakeSender: fakeSender{address: "shop.example:443", concurrency: 1},
+		ended:      fmt.Errorf("round trip: %w", errEnded), dropped: make(chan struct{}),
 	})
 	limits := ring.Limits{WriteBy: time.Now().Add(time.Minute), ReplyBy: time.Now().Add(time.Minute)}
 	got := target.Lane(1).Deliver(t.Context(), []clock.Ring{{Key: clock.Key{Application: "shop"}}}, limits)[0]
@@ -66,10 +68,12 @@ func TestRingIsUntakenIfAnotherRequestEndsItsConnection(t *testing.T) {
 
 // A request that waits for its reply forgets its content at the write limit.
 func TestWaitingRequestDropsItsContent(t *testing.T) {
-	s := &hangingSender{fakeSender: fakeSender{address: "shop.example:443", concurrency: 1}, dropped: make(chan struct{})}
+	s := &hangingSender{fakeSender: fakeSender{address: "shop.example:443", concurrency: 1},
+		dropped: make(chan struct{})}
 	target := newTarget(t, s)
 	var late ring.LateRings
-	limits := ring.Limits{WriteBy: time.Now().Add(100 * time.Millisecond), ReplyBy: time.Now().Add(time.Minute), Await: func(l ring.LateRings) { late = l }}
+	limits := ring.Limits{WriteBy: time.Now().Add(100 * time.Millisecond), ReplyBy: time.Now().Add(time.Minute),
+		Await: func(l ring.LateRings) { late = l }}
 	outcomes := target.Lane(1).Deliver(t.Context(), []clock.Ring{{Key: clock.Key{Application: "shop"}}}, limits)
 	if outcomes[0].Kind != clock.Awaited {
 		t.Fatalf("got %+v", outcomes[0])

@@ -35,9 +35,12 @@ func (c Config) Validate(kind string) error {
 			errs = append(errs, errors.New(kind+" "+reason))
 		}
 	}
-	check(c.InFlight >= 4 && c.InFlight <= 1<<16, "requests in flight must be from 4 to 65536: requests whose reply is overdue have half of them")
-	check(c.HostConcurrency >= 4 && c.HostConcurrency <= c.InFlight, "requests to one host must be from 4 to the number in flight: one application has at most a quarter of them")
-	check(c.ConnectTimeout >= 100*time.Millisecond && c.ConnectTimeout <= time.Minute, "connect timeout must be from 100ms to 1m")
+	check(c.InFlight >= 4 && c.InFlight <= 1<<16,
+		"requests in flight must be from 4 to 65536: requests whose reply is overdue have half of them")
+	check(c.HostConcurrency >= 4 && c.HostConcurrency <= c.InFlight,
+		"requests to one host must be from 4 to the number in flight: one application has at most a quarter of them")
+	check(c.ConnectTimeout >= 100*time.Millisecond && c.ConnectTimeout <= time.Minute,
+		"connect timeout must be from 100ms to 1m")
 	check(settings.IsHeaderValue(c.UserAgent), "user agent must be printable ASCII")
 	_, err := NewGuard(c.Allow...)
 	return errors.Join(append(errs, err)...)

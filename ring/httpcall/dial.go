@@ -30,7 +30,9 @@ func (t *Target) DialTLS(ctx context.Context, network, address string, encrypt *
 
 // connect connects within ConnectTimeout. encrypt is nil for a connection in plain text; with http2 it will speak
 // HTTP/2.
-func (t *Target) connect(ctx context.Context, network, address string, encrypt *tls.Config, http2 bool) (net.Conn, error) {
+func (t *Target) connect(
+	ctx context.Context, network, address string, encrypt *tls.Config, http2 bool,
+) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()

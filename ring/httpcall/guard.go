@@ -80,7 +80,8 @@ func (g *Guard) Check(host string, address netip.Addr) error {
 	if isPublic(address) || slices.ContainsFunc(g.prefixes, contains) || g.allowsHost(canonicalHost(host)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; if clockd may call it, add %q to CLOCKD_WEBHOOK_ALLOW of every node", ErrNotPublic, address, host)
+	return fmt.Errorf("%w: %s; if clockd may call it, add %q to CLOCKD_WEBHOOK_ALLOW of every node", ErrNotPublic,
+		address, host)
 }
 
 func (g *Guard) allowsHost(host string) bool {

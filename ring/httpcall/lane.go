@@ -29,7 +29,8 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 	var applications sync.WaitGroup
 	for application, indexes := range byApplication(rings) {
 		part := &handover{
-			target: l.target, limits: limits, delivery: d, receiver: l.target.receivers.get(application), began: time.Now(),
+			target: l.target, limits: limits, delivery: d, receiver: l.target.receivers.get(application),
+			began:   time.Now(),
 			reports: make(chan report, len(indexes)), calls: map[int]*Call{},
 		}
 		d.parts = append(d.parts, part)

@@ -26,11 +26,13 @@ const noReplyClass = "none"
 func newMetrics(reg prometheus.Registerer, names MetricNames, s *slots) *metrics {
 	m := &metrics{
 		replies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: names.Prefix + names.Noun + "_total", Help: "Requests that ended, by " + names.Help + "; none: without a response.",
+			Name: names.Prefix + names.Noun + "_total",
+			Help: "Requests that ended, by " + names.Help + "; none: without a response.",
 		}, []string{names.Label}),
 		replySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: names.Prefix + "reply_seconds", Help: "Time from a request's begin to its reply.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, NativeHistogramBucketFactor: 1.1,
+			Buckets:                     []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+			NativeHistogramBucketFactor: 1.1,
 		}),
 	}
 	for _, class := range append([]string{noReplyClass}, names.Classes...) {
@@ -45,7 +47,8 @@ func newMetrics(reg prometheus.Registerer, names MetricNames, s *slots) *metrics
 	}
 	reg.MustRegister(m.replies, m.replySeconds,
 		count(names.Noun+"_in_flight", "Requests under way.", func() int { return s.all.requests }),
-		count("overdue_"+names.Noun+"_in_flight", "Requests under way whose reply is overdue.", func() int { return s.all.overdue }))
+		count("overdue_"+names.Noun+"_in_flight", "Requests under way whose reply is overdue.",
+			func() int { return s.all.overdue }))
 	return m
 }
 

@@ -41,7 +41,8 @@ func TestRetryAfterIsRead(t *testing.T) {
 }
 
 func TestReasonsShowNoServerOfNames(t *testing.T) {
-	err := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "shop.example", Server: "10.0.0.53:53"}}
+	err := &net.OpError{Op: "dial",
+		Err: &net.DNSError{Err: "no such host", Name: "shop.example", Server: "10.0.0.53:53"}}
 	if got := ReasonOf(err); got != "cannot resolve shop.example: no such host" {
 		t.Errorf("got %q", got)
 	}

@@ -132,7 +132,8 @@ func charLen(text string, c byte) int {
 			return 1
 		}
 	case '&':
-		if end := strings.IndexByte(text, ';'); end > 0 && end < maxEscape && html.UnescapeString(text[:end+1]) == string(rune(c)) {
+		if end := strings.IndexByte(text, ';'); end > 0 && end < maxEscape &&
+			html.UnescapeString(text[:end+1]) == string(rune(c)) {
 			return end + 1
 		}
 	}

@@ -20,7 +20,8 @@ func TestSecretsAreRedactedHoweverTheyAreEscaped(t *testing.T) {
 	}
 	asJSON := strings.Trim(string(quoted), `"`)
 	for name, echo := range map[string]string{
-		"plain": secret, "JSON": asJSON, "JSON of PHP": strings.ReplaceAll(asJSON, "/", `\/`), "HTML": html.EscapeString(secret),
+		"plain": secret, "JSON": asJSON, "JSON of PHP": strings.ReplaceAll(asJSON, "/", `\/`),
+		"HTML":   html.EscapeString(secret),
 		"a path": url.PathEscape(secret), "a query": url.QueryEscape(secret),
 	} {
 		if got := Redact(Printable([]byte("got "+echo+", sorry")), []string{"abc", "", secret}); got != "got [redacted], sorry" {
@@ -34,7 +35,8 @@ func TestSecretAtTheEndOfACutTextIsRedacted(t *testing.T) {
 	const secret = "tok/en+0123456789"
 	for _, echo := range []string{secret, url.QueryEscape(secret), html.EscapeString(secret), strings.ReplaceAll(secret, "+", `\u002b`)} {
 		for n := range len(echo) {
-			if got := Redact("got "+echo[:n], []string{secret}); len(got) > len("got ")+maxEscape || strings.Contains(got, secret[:minSecret+1]) {
+			if got := Redact("got "+echo[:n], []string{secret}); len(got) > len("got ")+maxEscape ||
+				strings.Contains(got, secret[:minSecret+1]) {
 				t.Errorf("%q: %q", echo[:n], got)
 			}
 		}
@@ -54,10 +56,12 @@ func TestSecretsOfARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	secrets := slices.Concat(
-		HeaderSecrets(map[string]string{"authorization": "Basic dXNlcjpodW50ZXIy", "x-key": "key-0815"}), QuerySecrets(u),
+		HeaderSecrets(map[string]string{"authorization": "Basic dXNlcjpodW50ZXIy", "x-key": "key-0815"}),
+		QuerySecrets(u),
 		SignatureSecrets(http.Header{"Webhook-Signature": {"v1,c2lnMQ== v1,c2lnMg=="}}, "Webhook-Signature"))
 	for _, want := range []string{
-		"Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy", "user:hunter2", "hunter2", "key-0815", "token=a%2Fbcd&loose", "a%2Fbcd", "a/bcd", "loose",
+		"Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy", "user:hunter2", "hunter2", "key-0815", "token=a%2Fbcd&loose",
+		"a%2Fbcd", "a/bcd", "loose",
 		"v1,c2lnMQ== v1,c2lnMg==", "v1,c2lnMQ==", "c2lnMg==",
 	} {
 		if !slices.Contains(secrets, want) {
@@ -72,7 +76,8 @@ func FuzzRedact(f *testing.F) {
 	f.Add("tok&#43;en&", "tok+en")
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		got := Redact(text, []string{secret})
-		if len(secret) >= minSecret && !strings.Contains(redacted, secret) && strings.Contains(strings.ReplaceAll(got, redacted, "\x00"), secret) {
+		if len(secret) >= minSecret && !strings.Contains(redacted, secret) &&
+			strings.Contains(strings.ReplaceAll(got, redacted, "\x00"), secret) {
 			t.Errorf("Redact(%q, %q) = %q", text, secret, got)
 		}
 		if len(got) > len(text)*len(redacted) || len(Cut(got)) > clock.MaxReason {

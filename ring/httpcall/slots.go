@@ -218,7 +218,8 @@ func (l *load) hasRoom(r *receiver, limit int) bool {
 		share = limit / 4
 	}
 	extra := l.classes[unknown].extra + l.classes[slow].extra
-	return l.classes[r.class].requests < share && l.requests < limit-limit/8 && (len(r.slots) == 0 || extra < max(1, limit/8))
+	return l.classes[r.class].requests < share && l.requests < limit-limit/8 &&
+		(len(r.slots) == 0 || extra < max(1, limit/8))
 }
 
 // add takes a slot. The caller holds mu.

@@ -50,9 +50,10 @@ func New(cfg Config, deps Deps) (*Target, error) {
 		deps.Dial = guard.DialContext
 	}
 	t := &Target{
-		cfg: cfg, deps: deps, slots: newSlots(cfg.InFlight, cfg.HostConcurrency), receivers: receivers{all: map[string]*receiver{}},
-		clients: transports{create: deps.NewTransport, bodies: map[string][]int{}},
-		dials:   failedDials{errors: map[string]failedDial{}}, changed: make(chan struct{}, 1),
+		cfg: cfg, deps: deps, slots: newSlots(cfg.InFlight, cfg.HostConcurrency),
+		receivers: receivers{all: map[string]*receiver{}},
+		clients:   transports{create: deps.NewTransport, bodies: map[string][]int{}},
+		dials:     failedDials{errors: map[string]failedDial{}}, changed: make(chan struct{}, 1),
 		maxPatience: maxPatience,
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())

@@ -48,7 +48,8 @@ type Config struct {
 
 // DefaultConfig returns the defaults that the fields' comments name, without brokers.
 func DefaultConfig() Config {
-	return Config{ClientID: "clockd", SASL: NoSASL, DialTimeout: 5 * time.Second, AckTimeout: 2 * time.Second, ProbeInterval: 2 * time.Second}
+	return Config{ClientID: "clockd", SASL: NoSASL, DialTimeout: 5 * time.Second, AckTimeout: 2 * time.Second,
+		ProbeInterval: 2 * time.Second}
 }
 
 // Validate returns nil for a valid configuration, else all broken rules, joined. No error has the password.
@@ -63,15 +64,19 @@ func (c Config) Validate() error {
 	for _, b := range c.Brokers {
 		host, port, err := net.SplitHostPort(b)
 		n, portErr := strconv.ParseUint(port, 10, 16)
-		check(err == nil && host != "" && portErr == nil && n > 0, fmt.Sprintf("the Kafka broker %.80q must be host:port", b))
+		check(err == nil && host != "" && portErr == nil && n > 0,
+			fmt.Sprintf("the Kafka broker %.80q must be host:port", b))
 	}
 	known := []string{NoSASL, SASLPlain, SASLSCRAM, SASLSCRAM512}
 	check(slices.Contains(known, c.SASL), "the SASL mechanism of Kafka must be "+strings.Join(known, ", "))
 	check(c.SASL != NoSASL || c.User == "" && c.Password == "", "a Kafka user and password need a SASL mechanism")
 	check(c.SASL == NoSASL || c.User != "" && c.Password != "", "a SASL mechanism needs a Kafka user and a password")
-	check(c.DialTimeout >= 100*time.Millisecond && c.DialTimeout <= time.Minute, "the Kafka dial timeout must be from 100ms to 1m")
-	check(c.AckTimeout >= 100*time.Millisecond && c.AckTimeout <= time.Minute, "the Kafka ack timeout must be from 100ms to 1m")
-	check(c.ProbeInterval >= 100*time.Millisecond && c.ProbeInterval <= time.Minute, "the Kafka probe interval must be from 100ms to 1m")
+	check(c.DialTimeout >= 100*time.Millisecond && c.DialTimeout <= time.Minute,
+		"the Kafka dial timeout must be from 100ms to 1m")
+	check(c.AckTimeout >= 100*time.Millisecond && c.AckTimeout <= time.Minute,
+		"the Kafka ack timeout must be from 100ms to 1m")
+	check(c.ProbeInterval >= 100*time.Millisecond && c.ProbeInterval <= time.Minute,
+		"the Kafka probe interval must be from 100ms to 1m")
 	return errors.Join(errs...)
 }
 
@@ -105,9 +110,11 @@ const replyOverhead = 3 * time.Second
 func (t *Target) options(g *guard) []kgo.Opt {
 	versions := newestVersions()
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(t.cfg.Brokers...), kgo.ClientID(t.cfg.ClientID), kgo.MaxVersions(versions), kgo.Dialer(t.dialer(g)),
+		kgo.SeedBrokers(t.cfg.Brokers...), kgo.ClientID(t.cfg.ClientID), kgo.MaxVersions(versions),
+		kgo.Dialer(t.dialer(g)),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ManualFlushing(), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProduceRequestTimeout(t.cfg.AckTimeout), kgo.RequestTimeoutOverhead(replyOverhead),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProduceRequestTimeout(t.cfg.AckTimeout),
+		kgo.RequestTimeoutOverhead(replyOverhead),
 		kgo.UnknownTopicRetries(1), kgo.MetadataMinAge(metadataMinAge), kgo.RetryTimeout(t.cfg.DialTimeout),
 		kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),
 	}

@@ -10,7 +10,9 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	targettest.Run(t, targettest.Engine{Open: openConformance, Refused: clock.Refused, Absent: clock.Unsent, KnowsReceivers: true, LateTogether: true})
+	targettest.Run(t,
+		targettest.Engine{Open: openConformance, Refused: clock.Refused, Absent: clock.Unsent, KnowsReceivers: true,
+			LateTogether: true})
 }
 
 // conformanceBench is a target whose receivers are topics.
@@ -42,7 +44,8 @@ func (b *conformanceBench) Received(application string) (all []targettest.Receiv
 			b.t.Errorf("a record of %s is in topic %s", application, r.Topic)
 		}
 		all = append(all, targettest.Received{
-			MessageID: header(r, headerMessageID), BusinessID: header(r, headerBusinessID), ContentType: header(r, headerContentType), Payload: string(r.Value),
+			MessageID: header(r, headerMessageID), BusinessID: header(r, headerBusinessID),
+			ContentType: header(r, headerContentType), Payload: string(r.Value),
 		})
 	}
 	return all

@@ -95,7 +95,8 @@ func (l *lane) take() *link {
 
 // Deliver produces the rings, and waits for the replies.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	d := &delivery{link: l.link, outcomes: make([]clock.Outcome, len(rings)), records: make([]*kgo.Record, len(rings)), reports: make(chan report, len(rings)), limits: limits}
+	d := &delivery{link: l.link, outcomes: make([]clock.Outcome, len(rings)), records: make([]*kgo.Record, len(rings)),
+		reports: make(chan report, len(rings)), limits: limits}
 	switch {
 	case len(rings) == 0:
 		return d.outcomes
@@ -159,7 +160,8 @@ func (d *delivery) produce(rings []clock.Ring) {
 		}
 		d.outcomes[i], d.records[i] = clock.Outcome{Kind: clock.Awaited}, recordOf(&rings[i], topic)
 		d.left++
-		d.link.client.TryProduce(context.Background(), d.records[i], func(_ *kgo.Record, err error) { d.reports <- report{ring: i, err: err} })
+		d.link.client.TryProduce(context.Background(), d.records[i],
+			func(_ *kgo.Record, err error) { d.reports <- report{ring: i, err: err} })
 	}
 }
 
@@ -248,7 +250,8 @@ func (d *delivery) resolveUnsent() {
 		case !g.wasSent(d.records[i]):
 			d.outcomes[i] = d.unsent()
 		case g.wasRefused(d.records[i]):
-			d.outcomes[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "no confirm: the brokers did not take the ring before the time to write was over"}
+			d.outcomes[i] = clock.Outcome{Kind: clock.Doubtful,
+				Reason: "no confirm: the brokers did not take the ring before the time to write was over"}
 		}
 	}
 }

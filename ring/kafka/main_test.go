@@ -191,7 +191,8 @@ func (b *bench) records(topic string) (all []*kgo.Record) {
 	if want == 0 {
 		return nil
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(50*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.ConsumeTopics(topic),
+		kgo.FetchMaxWait(50*time.Millisecond))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -243,7 +244,8 @@ func rings(application string, n int) []clock.Ring {
 	all := make([]clock.Ring, n)
 	for i := range all {
 		all[i] = clock.Ring{
-			AlarmID: int64(i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprint("b", i)}, Generation: 4, RingNo: 2,
+			AlarmID: int64(i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprint("b", i)},
+			Generation: 4, RingNo: 2,
 			RingAt: 1_700_000_000_000, RungAt: 1_700_000_000_007, ClaimID: "claim", Payload: []byte(`{"n":1}`),
 			PayloadKind: clock.JSON, ContentType: "application/json",
 		}

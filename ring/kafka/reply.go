@@ -15,7 +15,8 @@ var noTopicErrors = []error{
 
 // refusedErrors mean that the broker does not take this batch of records. It may be unknown which record is to blame.
 var refusedErrors = []error{
-	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.CorruptMessage, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat,
+	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.CorruptMessage, kerr.InvalidTimestamp,
+	kerr.UnsupportedForMessageFormat,
 }
 
 // outcomeOf returns the outcome of a record that the client has finished. sent says that a byte of it may have left

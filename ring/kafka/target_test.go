@@ -83,9 +83,11 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		return newest
 	}
 	full := map[string]string{
-		"value": `{"n":1}`, "message-id": "1.4.2", "content-type": "application/json", "x-application": "shop", "x-business-id": "b0",
-		"x-generation": "4", "x-ring-no": "2", "x-target-ring-at": "1700000000000", "x-rung-at": "1700000000007", "x-retry-times": "3",
-		"x-claim-id": "claim", "traceparent": "00-1-2-01",
+		"value": `{"n":1}`, "message-id": "1.4.2", "content-type": "application/json", "x-application": "shop",
+		"x-business-id": "b0",
+		"x-generation":  "4", "x-ring-no": "2", "x-target-ring-at": "1700000000000", "x-rung-at": "1700000000007",
+		"x-retry-times": "3",
+		"x-claim-id":    "claim", "traceparent": "00-1-2-01",
 	}
 	for _, c := range []struct {
 		key     settings.KafkaKey
@@ -96,8 +98,10 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		{settings.KafkaKeyBusinessID, settings.KafkaHeadersFull, "b0", nil},
 		{settings.KafkaKeyApplication, settings.KafkaHeadersFull, "shop", nil},
 		{settings.KafkaKeyNone, settings.KafkaHeadersFull, "", nil},
-		{settings.KafkaKeyBusinessID, settings.KafkaHeadersLean, "b0", []string{"x-business-id", "x-generation", "x-ring-no"}},
-		{settings.KafkaKeyApplication, settings.KafkaHeadersLean, "shop", []string{"x-application", "x-generation", "x-ring-no"}},
+		{settings.KafkaKeyBusinessID, settings.KafkaHeadersLean, "b0",
+			[]string{"x-business-id", "x-generation", "x-ring-no"}},
+		{settings.KafkaKeyApplication, settings.KafkaHeadersLean, "shop",
+			[]string{"x-application", "x-generation", "x-ring-no"}},
 		{settings.KafkaKeyNone, settings.KafkaHeadersLean, "", []string{"x-generation", "x-ring-no"}},
 	} {
 		got := deliver(c.key, c.headers)
@@ -228,7 +232,8 @@ func TestLanesAuthenticateOverTLS(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.SASL, cfg.User, cfg.Password = c.mechanism, "clockd", "hush"
 			cfg.TLS = &tls.Config{RootCAs: authorities, ServerName: "example.com", MinVersion: tls.VersionTLS12}
-			b := openTarget(t, cfg, kfake.EnableSASL(), kfake.Superuser(c.fake, "clockd", "hush"), kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+			b := openTarget(t, cfg, kfake.EnableSASL(), kfake.Superuser(c.fake, "clockd", "hush"),
+				kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12}))
 			b.create("shop", nil)
 			wantKinds(t, b.open().Deliver(t.Context(), rings("shop", 3), ample()), clock.Confirmed)
 		})

@@ -33,7 +33,8 @@ type conformanceBench struct {
 
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
-	b := &conformanceBench{target: New(func() {}), wait: make(chan struct{}), received: map[string][]targettest.Received{}}
+	b := &conformanceBench{target: New(func() {}), wait: make(chan struct{}),
+		received: map[string][]targettest.Received{}}
 	b.reply = sync.OnceFunc(func() { close(b.wait) })
 	ctx, cancel := context.WithCancel(context.Background())
 	b.ctx = ctx

@@ -64,7 +64,9 @@ func (l lane) giveOut(h *handover, application string, rings []clock.Ring, index
 			r, n, bytes = l.target.next(application, rings, indexes)
 		}
 		if r == nil {
-			h.set(indexes, clock.Outcome{Kind: clock.Untaken, Reason: "no reserve waits for the ring, or there is no memory for its payload"})
+			h.set(indexes,
+				clock.Outcome{Kind: clock.Untaken,
+					Reason: "no reserve waits for the ring, or there is no memory for its payload"})
 			return
 		}
 		d := h.delivery(rings, indexes[:n], limits)
@@ -112,8 +114,10 @@ func (h *handover) delivery(rings []clock.Ring, indexes []int, limits ring.Limit
 	h.set(indexes, clock.Outcome{Kind: clock.Awaited})
 	return clock.Delivery{Rings: given, TooLateToWrite: limits.TooLateToWrite, Context: h.ctx, Done: func(written, begun int, err error) {
 		h.report(indexes[:written], clock.Outcome{Kind: clock.Confirmed})
-		h.report(indexes[written:begun], clock.Outcome{Kind: clock.Doubtful, Reason: fmt.Sprintf("the ring was not written in whole: %v", err)})
-		h.report(indexes[begun:], clock.Outcome{Kind: clock.Unsent, Reason: fmt.Sprintf("no byte of the ring was written: %v", err)})
+		h.report(indexes[written:begun],
+			clock.Outcome{Kind: clock.Doubtful, Reason: fmt.Sprintf("the ring was not written in whole: %v", err)})
+		h.report(indexes[begun:],
+			clock.Outcome{Kind: clock.Unsent, Reason: fmt.Sprintf("no byte of the ring was written: %v", err)})
 		clock.Signal(h.reported)
 	}}
 }
@@ -170,7 +174,8 @@ func (h *handover) End() {
 	defer h.mu.Unlock()
 	for i, o := range h.outcomes {
 		if isAwaited(o) {
-			h.outcomes[i] = clock.Outcome{Kind: clock.Doubtful, Reason: "the reserve did not report whether the ring was written"}
+			h.outcomes[i] = clock.Outcome{Kind: clock.Doubtful,
+				Reason: "the reserve did not report whether the ring was written"}
 		}
 	}
 }

@@ -29,7 +29,8 @@ func TestWorkersRestAfterTheLastReserve(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			working, resting := target.Applications()
 			if !slices.Equal(working, workingWant) || !slices.Equal(resting, restingWant) || changes != announced {
-				t.Errorf("%s: working %q, resting %q, %d changes, want %q, %q, %d", when, working, resting, changes, workingWant, restingWant, announced)
+				t.Errorf("%s: working %q, resting %q, %d changes, want %q, %q, %d", when, working, resting, changes,
+					workingWant, restingWant, announced)
 			}
 			if accepts := len(workingWant)+len(restingWant) > 0; (target.Accepts("shop") == nil) != accepts {
 				t.Errorf("%s: accepts %t", when, !accepts)
@@ -77,9 +78,11 @@ func TestUnreadReservesHoldBoundedMemory(t *testing.T) {
 		deliver := func(application string, n int) map[clock.OutcomeKind]int {
 			rings := make([]clock.Ring, n)
 			for i := range rings {
-				rings[i] = clock.Ring{AlarmID: int64(i + 1), Key: clock.Key{Application: application}, Generation: 1, RingNo: 1, Payload: make([]byte, each)}
+				rings[i] = clock.Ring{AlarmID: int64(i + 1), Key: clock.Key{Application: application}, Generation: 1,
+					RingNo: 1, Payload: make([]byte, each)}
 			}
-			limits := ring.Limits{WriteBy: time.Now().Add(time.Second), ReplyBy: time.Now().Add(2 * time.Second), Await: func(ring.LateRings) {}}
+			limits := ring.Limits{WriteBy: time.Now().Add(time.Second), ReplyBy: time.Now().Add(2 * time.Second),
+				Await: func(ring.LateRings) {}}
 			kinds := map[clock.OutcomeKind]int{}
 			for _, o := range target.Lane(1).Deliver(t.Context(), rings, limits) {
 				kinds[o.Kind]++

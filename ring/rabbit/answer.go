@@ -26,7 +26,8 @@ const answerPrefix = "alarm."
 
 // answerKinds maps the type of an answer, without answerPrefix, to its kind.
 var answerKinds = map[string]clock.AnswerKind{
-	clock.Ack.String(): clock.Ack, clock.Release.String(): clock.Release, clock.Bury.String(): clock.Bury, clock.Touch.String(): clock.Touch,
+	clock.Ack.String(): clock.Ack, clock.Release.String(): clock.Release, clock.Bury.String(): clock.Bury,
+	clock.Touch.String(): clock.Touch,
 }
 
 // parseAnswer reads an answer from the properties of a message, and ignores the body. The error says why the message is

@@ -27,30 +27,43 @@ func TestParseAnswerReadsEveryForm(t *testing.T) {
 			clock.Answer{Kind: clock.Ack, Ring: ring, By: "amqp"},
 		},
 		"header before correlation id": {
-			amqp.Delivery{Type: "alarm.ack", CorrelationId: "mine", Headers: headers{"x-message-id": "4711.3.2"}, AppId: "shop", UserId: "guest"},
+			amqp.Delivery{Type: "alarm.ack", CorrelationId: "mine", Headers: headers{"x-message-id": "4711.3.2"},
+				AppId: "shop", UserId: "guest"},
 			clock.Answer{Kind: clock.Ack, Ring: ring, By: "shop"},
 		},
 		"bytes": {
-			amqp.Delivery{Type: "alarm.bury", UserId: "guest", Headers: headers{"x-message-id": []byte("4711.3.2"), "x-reason": []byte("no stock")}},
+			amqp.Delivery{Type: "alarm.bury", UserId: "guest",
+				Headers: headers{"x-message-id": []byte("4711.3.2"), "x-reason": []byte("no stock")}},
 			clock.Answer{Kind: clock.Bury, Ring: ring, By: "guest", Reason: "no stock"},
 		},
 		"sender and reason": {
-			amqp.Delivery{Type: "alarm.release", AppId: "shop", Headers: headers{"x-message-id": "4711.3.2", "x-by": "worker 7", "x-reason": "later"}},
+			amqp.Delivery{Type: "alarm.release", AppId: "shop",
+				Headers: headers{"x-message-id": "4711.3.2", "x-by": "worker 7", "x-reason": "later"}},
 			clock.Answer{Kind: clock.Release, Ring: ring, By: "worker 7", Reason: "later"},
 		},
 		"empty and foreign headers": {
-			amqp.Delivery{Type: "alarm.touch", CorrelationId: "4711.3.2", Headers: headers{"x-message-id": nil, "x-delay": nil, "x-by": "", "x-reason": int32(1)}},
+			amqp.Delivery{Type: "alarm.touch", CorrelationId: "4711.3.2",
+				Headers: headers{"x-message-id": nil, "x-delay": nil, "x-by": "", "x-reason": int32(1)}},
 			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp"},
 		},
-		"8 bits":           {delayed(int8(-5)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(-5 * time.Millisecond)}},
-		"8 unsigned":       {delayed(uint8(200)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(200 * time.Millisecond)}},
-		"16 bits":          {delayed(int16(1500)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(1500 * time.Millisecond)}},
-		"16 unsigned":      {delayed(uint16(60_000)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
-		"32 bits":          {delayed(int32(60_000)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
-		"32 unsigned":      {delayed(uint32(math.MaxUint32)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(math.MaxUint32 * time.Millisecond)}},
-		"64 bits":          {delayed(int64(0)), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(0)}},
-		"decimal":          {delayed("60000"), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
-		"decimal as bytes": {delayed([]byte("60000")), clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"8 bits": {delayed(int8(-5)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(-5 * time.Millisecond)}},
+		"8 unsigned": {delayed(uint8(200)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(200 * time.Millisecond)}},
+		"16 bits": {delayed(int16(1500)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(1500 * time.Millisecond)}},
+		"16 unsigned": {delayed(uint16(60_000)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"32 bits": {delayed(int32(60_000)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"32 unsigned": {delayed(uint32(math.MaxUint32)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(math.MaxUint32 * time.Millisecond)}},
+		"64 bits": {delayed(int64(0)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(0)}},
+		"decimal": {delayed("60000"),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
+		"decimal as bytes": {delayed([]byte("60000")),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
 	} {
 		got, err := parseAnswer(&test.d)
 		if err != nil || got != test.want {
@@ -72,11 +85,16 @@ var malformed = map[string]amqp.Delivery{
 	`type is "alarm.ring", not`:         {Type: "alarm.ring", CorrelationId: "1.1.1"},
 	"message_id must be":                {Type: "alarm.ack"},
 	"message_id must be the message id": {Type: "alarm.ack", CorrelationId: "1.01.1"},
-	"x-message-id is not a string":      {Type: "alarm.ack", CorrelationId: "1.1.1", Headers: headers{"x-message-id": int64(1)}},
-	"x-delay is not a number":           {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": "1.5"}},
-	"x-delay is not a number of":        {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": "1s"}},
-	"x-delay is not a number of ":       {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": true}},
-	"x-delay is out of range":           {Type: "alarm.touch", CorrelationId: "1.1.1", Headers: headers{"x-delay": int64(math.MaxInt64)}},
+	"x-message-id is not a string": {Type: "alarm.ack", CorrelationId: "1.1.1",
+		Headers: headers{"x-message-id": int64(1)}},
+	"x-delay is not a number": {Type: "alarm.touch", CorrelationId: "1.1.1",
+		Headers: headers{"x-delay": "1.5"}},
+	"x-delay is not a number of": {Type: "alarm.touch", CorrelationId: "1.1.1",
+		Headers: headers{"x-delay": "1s"}},
+	"x-delay is not a number of ": {Type: "alarm.touch", CorrelationId: "1.1.1",
+		Headers: headers{"x-delay": true}},
+	"x-delay is out of range": {Type: "alarm.touch", CorrelationId: "1.1.1",
+		Headers: headers{"x-delay": int64(math.MaxInt64)}},
 }
 
 func TestParseAnswerSaysWhyAMessageIsNoAnswer(t *testing.T) {
@@ -109,7 +127,8 @@ func FuzzParseAnswer(f *testing.F) {
 			}
 			return
 		}
-		if again, err := clock.ParseRingID(a.Ring.String()); err != nil || again != a.Ring || a.By == "" || "alarm."+a.Kind.String() != kind {
+		if again, err := clock.ParseRingID(a.Ring.String()); err != nil || again != a.Ring || a.By == "" ||
+			"alarm."+a.Kind.String() != kind {
 			t.Fatalf("%+v, %v", a, err)
 		}
 		if a.Ring.String() != correlation && a.Ring.String() != id {

@@ -121,7 +121,8 @@ func (a *Answers) reject(err error) {
 	a.s.metrics.answers.WithLabelValues(kindUnknown, resultMalformed).Inc()
 	if now := time.Now(); now.Sub(a.malformedLogged) >= malformedLogInterval {
 		a.malformedLogged = now
-		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.turn.addressFor(roleAnswers), "err", err)
+		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.turn.addressFor(roleAnswers), "err",
+			err)
 	}
 }
 
@@ -130,7 +131,8 @@ func (a *Answers) judge(answer *clock.Answer, err error) settlement {
 	result, settled := resultOf(err)
 	a.s.metrics.answers.WithLabelValues(answer.Kind.String(), result).Inc()
 	if err != nil {
-		a.s.log.LogAttrs(context.Background(), slog.LevelDebug, "answer was not accepted", slog.String("message_id", answer.Ring.String()),
+		a.s.log.LogAttrs(context.Background(), slog.LevelDebug, "answer was not accepted",
+			slog.String("message_id", answer.Ring.String()),
 			slog.String("kind", answer.Kind.String()), slog.String("result", result), slog.Any("err", err))
 	}
 	if settled {

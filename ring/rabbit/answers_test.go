@@ -101,7 +101,9 @@ func (b *fakeAnswerer) count() int {
 }
 
 // runAnswers starts a consumer of answers, and returns it with a function that stops it.
-func runAnswers(tb testing.TB, cfg Config, to Answerer, out *bytes.Buffer, changes ...func(*Answers)) (a *Answers, stop func()) {
+func runAnswers(
+	tb testing.TB, cfg Config, to Answerer, out *bytes.Buffer, changes ...func(*Answers),
+) (a *Answers, stop func()) {
 	tb.Helper()
 	handler := slog.Handler(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	if out != nil {
@@ -139,7 +141,8 @@ func (b *broker) publishAnswer(d amqp.Publishing) {
 
 func (b *broker) ack(alarm int) {
 	b.tb.Helper()
-	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", alarm), DeliveryMode: amqp.Persistent})
+	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", alarm),
+		DeliveryMode: amqp.Persistent})
 }
 
 // queuedAnswers returns the number of messages in the queue of answers. Without a consumer none of them is unacked.
@@ -161,7 +164,8 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 	answerer, out := newFakeAnswerer(), new(bytes.Buffer)
 	var got []clock.Answer
 	results := map[int64]error{
-		1: nil, 2: &clock.Error{Kind: clock.ErrNotFound, Detail: "no such ring"}, 3: &clock.Error{Kind: clock.ErrConflict, Detail: "stale ring"},
+		1: nil, 2: &clock.Error{Kind: clock.ErrNotFound, Detail: "no such ring"},
+		3: &clock.Error{Kind: clock.ErrConflict, Detail: "stale ring"},
 		4: &clock.Error{Kind: clock.ErrInvalid, Detail: "delay out of range"},
 	}
 	answerer.judge = func(a clock.Answer) error {
@@ -171,11 +175,13 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 	for i, kind := range []string{"alarm.ack", "alarm.release", "alarm.bury", "alarm.touch"} {
 		b.publishAnswer(amqp.Publishing{
 			Type: kind, AppId: "shop", Body: []byte("SECRET"),
-			Headers: headers{"x-message-id": fmt.Sprintf("%d.1.1", i+1), "x-delay": []any{int8(1), int16(1), int32(1), "1"}[i], "x-reason": "why"},
+			Headers: headers{"x-message-id": fmt.Sprintf("%d.1.1", i+1),
+				"x-delay": []any{int8(1), int16(1), int32(1), "1"}[i], "x-reason": "why"},
 		})
 	}
 	for _, d := range malformed {
-		b.publishAnswer(amqp.Publishing{Type: d.Type, CorrelationId: d.CorrelationId, Headers: d.Headers, Body: []byte("SECRET")})
+		b.publishAnswer(amqp.Publishing{Type: d.Type, CorrelationId: d.CorrelationId, Headers: d.Headers,
+			Body: []byte("SECRET")})
 	}
 	b.ack(9)
 	a, stop := runAnswers(t, b.config(), answerer, out)
@@ -197,7 +203,8 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 		kind, result string
 		want         int
 	}{
-		{"ack", "accepted", 2}, {"release", "not_found", 1}, {"bury", "conflict", 1}, {"touch", "invalid", 1}, {"unknown", "malformed", len(malformed)},
+		{"ack", "accepted", 2}, {"release", "not_found", 1}, {"bury", "conflict", 1}, {"touch", "invalid", 1},
+		{"unknown", "malformed", len(malformed)},
 	} {
 		if n := a.counted(c.kind, c.result); n != float64(c.want) {
 			t.Errorf("%s %s: %v, want %d", c.kind, c.result, n, c.want)
@@ -231,7 +238,8 @@ func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 		}
 	}
 	a, stop := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 10*time.Second, "answers were requeued several times", func() bool { return a.counted("ack", "requeued") > 1500 })
+	eventually(t, 10*time.Second, "answers were requeued several times",
+		func() bool { return a.counted("ack", "requeued") > 1500 })
 	answerer.setJudge(nil)
 	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	stop()
@@ -286,7 +294,8 @@ func TestUnappliedAnswersStayInTheQueueAtTheEnd(t *testing.T) {
 	a, stop := runAnswers(t, b.config(), answerer, nil, func(a *Answers) { a.longestPause = time.Hour })
 	eventually(t, 5*time.Second, "an answer is requeued", func() bool { return a.counted("ack", "requeued") > 0 })
 	stop() // does not wait for the pause of an hour
-	eventually(t, 5*time.Second, "the other answers are in the queue again", func() bool { return b.queuedAnswers() == 5-answerer.count() })
+	eventually(t, 5*time.Second, "the other answers are in the queue again",
+		func() bool { return b.queuedAnswers() == 5-answerer.count() })
 	if answerer.count() > 1 {
 		t.Errorf("accepted %v", answerer.accepted)
 	}
@@ -321,7 +330,8 @@ func TestRunSettlesTakenAnswersBeforeItEnds(t *testing.T) {
 	if n < 1 || n > 10 {
 		t.Errorf("%d answers were applied, with a prefetch of 10", n)
 	}
-	eventually(t, 5*time.Second, "the other answers stay in the queue", func() bool { return b.queuedAnswers() == 50-n })
+	eventually(t, 5*time.Second, "the other answers stay in the queue",
+		func() bool { return b.queuedAnswers() == 50-n })
 }
 
 // The end waits at most answerDrain for a hanging call. The answer stays in the queue.
@@ -444,7 +454,8 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 	for i := range n {
 		b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", i+1), Body: body})
 	}
-	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1", Headers: headers{"x-reason": strings.Repeat("x", 2*maxHeader)}})
+	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1",
+		Headers: headers{"x-reason": strings.Repeat("x", 2*maxHeader)}})
 	b.ack(n + 1)
 	answerer := newFakeAnswerer()
 	answerer.locked, answerer.unlock = func(clock.Answer) bool { return true }, make(chan struct{})
@@ -488,7 +499,8 @@ func TestUnreadableHeadersStopNoAnswers(t *testing.T) {
 	answerer := newFakeAnswerer()
 	a, stop := runAnswers(t, b.config(), answerer, nil)
 	eventually(t, 30*time.Second, "the answer is applied", func() bool { return answerer.count() == 1 })
-	eventually(t, 30*time.Second, "the others are refused", func() bool { return a.counted("unknown", "malformed") == 3 })
+	eventually(t, 30*time.Second, "the others are refused",
+		func() bool { return a.counted("unknown", "malformed") == 3 })
 	stop()
 	if n := b.queuedAnswers(); n != 0 {
 		t.Errorf("%d messages are left in the queue", n)
@@ -526,7 +538,8 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 			for size := maxHeader - 92; size <= maxHeader+8; size++ {
 				n++
 				id := int64(1000 + n)
-				sent := amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", id), ContentType: "text/plain", ContentEncoding: "none"}
+				sent := amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", id),
+					ContentType: "text/plain", ContentEncoding: "none"}
 				used := contentHeaderSize + 1 + len(sent.Type) + 1 + len(sent.CorrelationId) + 1 + len(sent.ContentType) + 1 + len(sent.ContentEncoding)
 				grows := 0
 				if n%2 == 0 {
@@ -552,7 +565,8 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 				a.attempts(t, len(fits))
 			}
 			answerer.setJudge(nil)
-			eventually(t, 20*time.Second, "the accepted answers are applied", func() bool { return answerer.count() >= len(fits) })
+			eventually(t, 20*time.Second, "the accepted answers are applied",
+				func() bool { return answerer.count() >= len(fits) })
 			stop()
 			if !maps.Equal(submitted, fits) {
 				t.Errorf("submitted are %v, want %v", submitted, fits)
@@ -574,7 +588,8 @@ func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
 	b.ack(1)
 	a, _ := runAnswers(t, b.config(), answerer, nil)
 	eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
-	if w := a.s.Warnings(); len(w) != 1 || !strings.Contains(w[0], answerQueue(b.exchange)+`" exists with other arguments`) {
+	if w := a.s.Warnings(); len(w) != 1 ||
+		!strings.Contains(w[0], answerQueue(b.exchange)+`" exists with other arguments`) {
 		t.Errorf("warnings %q", w)
 	}
 }

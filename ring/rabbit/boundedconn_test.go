@@ -43,9 +43,11 @@ func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(t, "messages") {
 			channel := uint16(rapid.IntRange(1, 2).Draw(t, "channel"))
 			stream, want = append(stream, confirmSelectOkFrame), append(want, confirmSelectOkFrame)
-			properties := rapid.SampledFrom([]int{0, 30, maxHeader - contentHeaderSize, maxHeader, 3 * muxBuffer}).Draw(t, "properties")
+			properties := rapid.SampledFrom([]int{0, 30, maxHeader - contentHeaderSize, maxHeader,
+				3 * muxBuffer}).Draw(t, "properties")
 			size := rapid.SampledFrom([]int{0, 1, 49, 50, 51, 3 * muxBuffer}).Draw(t, "body")
-			message := contentOf(channel, properties, size, rapid.SampledFrom([]int{17, 4000, 2 * muxBuffer}).Draw(t, "room"))
+			message := contentOf(channel, properties, size,
+				rapid.SampledFrom([]int{17, 4000, 2 * muxBuffer}).Draw(t, "room"))
 			stream = append(stream, message...)
 			header := withoutContent(message[0], properties > maxHeader-contentHeaderSize)
 			if size > maxBody {
@@ -70,7 +72,8 @@ func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
 			}
 		}
 		if got = bytes.ReplaceAll(got, heartbeat[:], nil); !bytes.Equal(got, encode(want...)) {
-			t.Fatalf("the library reads %d bytes, which differ from the wanted %d bytes", len(got), len(encode(want...)))
+			t.Fatalf("the library reads %d bytes, which differ from the wanted %d bytes", len(got),
+				len(encode(want...)))
 		}
 	})
 }
@@ -115,7 +118,8 @@ func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
 			return p
 		}
 		plain := payload(table)
-		if got := lastingSize(plain); got > len(plain)+deliveryMode+userIDAsHeader || got < len(plain)-2*countHeaderSize {
+		if got := lastingSize(plain); got > len(plain)+deliveryMode+userIDAsHeader ||
+			got < len(plain)-2*countHeaderSize {
 			t.Fatalf("a payload of %d bytes has the lasting size %d", len(plain), got)
 		}
 		lastingSize(plain[:max(contentHeaderSize, len(plain)-int(cut))]) // does not panic
@@ -131,7 +135,8 @@ func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
 
 func TestLastingSizeSkipsValuesOfEveryType(t *testing.T) {
 	t.Parallel()
-	values := []string{"V", "t1", "b1", "B1", "s12", "u12", "I1234", "i1234", "f1234", "D12345", "l12345678", "d12345678", "T12345678"}
+	values := []string{"V", "t1", "b1", "B1", "s12", "u12", "I1234", "i1234", "f1234", "D12345", "l12345678",
+		"d12345678", "T12345678"}
 	for _, letter := range "SxAF" {
 		values = append(values, string(letter)+"\x00\x00\x00\x03abc")
 	}

@@ -127,13 +127,17 @@ func (c Config) Validate() error {
 	if _, err := newManagement(c.ManagementURL, ""); err != nil {
 		broken = append(broken, err)
 	}
-	rule(c.Exchange != "", "the exchange needs a name: an empty one is the broker's default exchange, which routes by queue name")
-	rule(len(c.Exchange) <= maxExchange, "the exchange's name has %d bytes, at most %d are allowed", len(c.Exchange), maxExchange)
+	rule(c.Exchange != "",
+		"the exchange needs a name: an empty one is the broker's default exchange, which routes by queue name")
+	rule(len(c.Exchange) <= maxExchange, "the exchange's name has %d bytes, at most %d are allowed", len(c.Exchange),
+		maxExchange)
 	for _, exchange := range c.Exchanges {
-		rule(exchange != "" && len(exchange) <= maxShortString, "%q is no name of an exchange: names have 1 to %d bytes", exchange, maxShortString)
+		rule(exchange != "" && len(exchange) <= maxShortString,
+			"%q is no name of an exchange: names have 1 to %d bytes", exchange, maxShortString)
 	}
 	for _, application := range c.DeclareQueues {
-		rule(clock.ValidateApplication(application) == nil, "%q is no application's name, so no queue can be declared for it", application)
+		rule(clock.ValidateApplication(application) == nil,
+			"%q is no application's name, so no queue can be declared for it", application)
 	}
 	rule(c.Headers == FullHeaders || c.Headers == LeanHeaders, "headers must be %q or %q", FullHeaders, LeanHeaders)
 	rule(c.Heartbeat >= time.Second, "heartbeat %s is below 1s, the protocol's unit", c.Heartbeat)
@@ -141,10 +145,12 @@ func (c Config) Validate() error {
 	rule(c.WriteTimeout > 0, "the write timeout must be positive: a blocked broker would hold a write for ever")
 	rule(c.ProbeInterval > 0, "the probe interval must be positive")
 	rule(c.ProbeTimeout > 0, "the probe timeout must be positive")
-	rule(c.BackoffMin > 0, "the shortest backoff must be positive: a broker that is down would be dialled without pause")
+	rule(c.BackoffMin > 0,
+		"the shortest backoff must be positive: a broker that is down would be dialled without pause")
 	rule(c.BackoffMax >= c.BackoffMin, "the longest backoff %s is below the shortest, %s", c.BackoffMax, c.BackoffMin)
 	rule(c.GatherBytes >= 0, "the gather buffer cannot be negative; 0 turns gathering off")
-	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000, "the prefetch for answers must be from 1 to 10000: a node holds all these answers in memory")
+	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000,
+		"the prefetch for answers must be from 1 to 10000: a node holds all these answers in memory")
 	broken = append(broken, c.Intake.validate()...)
 	return errors.Join(broken...)
 }
@@ -204,7 +210,8 @@ func splitHosts(raw string) (urls []string) {
 
 // checkTLS refuses a URL with parameters for TLS that would have no effect.
 func checkTLS(uri amqp.URI) error {
-	if uri.Scheme != "amqps" && (uri.CACertFile != "" || uri.CertFile != "" || uri.KeyFile != "" || uri.ServerName != "") {
+	if uri.Scheme != "amqps" &&
+		(uri.CACertFile != "" || uri.CertFile != "" || uri.KeyFile != "" || uri.ServerName != "") {
 		return errors.New("rabbit: the AMQP URL has parameters for TLS, but its scheme is amqp: write amqps://")
 	}
 	if (uri.CertFile == "") != (uri.KeyFile == "") {

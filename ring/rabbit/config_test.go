@@ -48,7 +48,8 @@ const secret = "s3cr%C3%A9t-pw"
 // Whatever is wrong with a URL, no error, log line or result of Usable contains the password.
 func TestPasswordIsNeverShown(t *testing.T) {
 	t.Parallel()
-	accepted := map[string]bool{"nobody listens": true, "refused": true, "unknown vhost": true, "bad mechanism": true, "hosts refuse": true, "at in list": true}
+	accepted := map[string]bool{"nobody listens": true, "refused": true, "unknown vhost": true, "bad mechanism": true,
+		"hosts refuse": true, "at in list": true}
 	for name, url := range map[string]string{
 		"bad port":       "amqp://user:" + secret + "@localhost:port/",
 		"bad escape":     "amqp://user:" + secret + "%zz@localhost/",

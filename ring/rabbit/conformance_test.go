@@ -12,7 +12,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	targettest.Run(t, targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Returned, LateTogether: true})
+	targettest.Run(t,
+		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Returned, LateTogether: true})
 }
 
 // conformanceBench is a session that reaches the broker through a proxy, with the queues of applications.
@@ -27,7 +28,8 @@ type conformanceBench struct {
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
 	b, p, cfg := proxied(t)
-	c := &conformanceBench{broker: b, p: p, s: startUsable(t, cfg), queues: map[string]string{}, received: map[string][]targettest.Received{}}
+	c := &conformanceBench{broker: b, p: p, s: startUsable(t, cfg), queues: map[string]string{},
+		received: map[string][]targettest.Received{}}
 	t.Cleanup(c.Reply)
 	return c
 }

@@ -58,8 +58,9 @@ type consumer struct {
 func newConsumer(s *Session, in inbox) *consumer {
 	n := in.prefetch()
 	return &consumer{
-		s: s, inbox: in, taken: make(chan *incoming, n), resubmitted: make(chan *incoming, n), settlements: make(chan settlement, n),
-		submitted: make(chan struct{}), ended: make(chan struct{}),
+		s: s, inbox: in, taken: make(chan *incoming, n), resubmitted: make(chan *incoming, n),
+		settlements: make(chan settlement, n),
+		submitted:   make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 

@@ -108,7 +108,8 @@ func (c *copier) record(ctx context.Context, err error) {
 	if err == nil {
 		c.failures, c.retryAt = 0, time.Time{}
 	} else {
-		c.s.log.Log(ctx, level, "the broker does not take copies of messages", "effect", c.rules.failure, "broker", c.s.turn.addressFor(c.rules.role), "err", err)
+		c.s.log.Log(ctx, level, "the broker does not take copies of messages", "effect", c.rules.failure, "broker",
+			c.s.turn.addressFor(c.rules.role), "err", err)
 	}
 }
 
@@ -179,7 +180,8 @@ func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 			c.doubtful = true
 			return errNoCopy
 		}
-		i := slices.IndexFunc(batch[:len(confirmed)], func(s settlement) bool { return c.rules.isReturned(&r, s.delivery) })
+		i := slices.IndexFunc(batch[:len(confirmed)],
+			func(s settlement) bool { return c.rules.isReturned(&r, s.delivery) })
 		if i < 0 { // a dead letter without headers of ours
 			drain(c.ch.returns) // they must not reach the next batch
 			clear(confirmed)
@@ -283,9 +285,11 @@ func copyOf(d *amqp.Delivery) amqp.Publishing {
 		headers[headerBy] = d.UserId
 	}
 	return amqp.Publishing{
-		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority,
-		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId, Timestamp: d.Timestamp,
-		Type: d.Type, AppId: d.AppId,
+		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
+		Priority:      d.Priority,
+		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId,
+		Timestamp: d.Timestamp,
+		Type:      d.Type, AppId: d.AppId,
 	}
 }
 
@@ -295,7 +299,8 @@ func isBrokerHeader(name string) bool {
 	case "x-delivery-count", "x-acquired-count", "x-death", "x-received-from", "CC", "BCC":
 		return true
 	}
-	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-") || strings.HasPrefix(name, "x-opt-")
+	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-") ||
+		strings.HasPrefix(name, "x-opt-")
 }
 
 // cutText cuts a string header to the limit, in bytes.

@@ -37,7 +37,8 @@ func (a *Answers) copies(result string) float64 {
 func (a *Answers) attempts(t *testing.T, n int) {
 	t.Helper()
 	want := a.counted("ack", "requeued") + float64(10*n)
-	eventually(t, 20*time.Second, "each answer was submitted many times", func() bool { return a.counted("ack", "requeued") >= want })
+	eventually(t, 20*time.Second, "each answer was submitted many times",
+		func() bool { return a.counted("ack", "requeued") >= want })
 }
 
 // A requeue counts against the delivery limit of the queue, and the broker drops an answer over the limit. A copy
@@ -116,7 +117,10 @@ func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
 	t.Helper()
 	reports := make(chan settlement, 1)
 	rules := s.Answers(nil).copyRules()
-	rules.message = func(s *settlement) (string, string, amqp.Publishing) { return "", queue, copyOf(&s.delivery.Delivery) }
+	rules.message = func(s *settlement) (string, string,
+		amqp.Publishing) {
+		return "", queue, copyOf(&s.delivery.Delivery)
+	}
 	c := newCopier(s, rules, 1, func(s settlement) { reports <- s })
 	t.Cleanup(background(t, func(ctx context.Context) error {
 		c.run(ctx)
@@ -145,7 +149,8 @@ func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(b *broker, queue string) (repair func()){
 		"nacked": func(b *broker, queue string) func() {
-			_, err := b.ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+			_, err := b.ch.QueueDeclare(queue, true, false, false, false,
+				amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
 			b.must(err)
 			return func() { b.remove(queue) }
 		},
@@ -187,7 +192,8 @@ func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
 		b.ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	eventually(t, 20*time.Second, "the next host confirms copies", func() bool { return a.copies(resultCopyConfirmed) >= n })
+	eventually(t, 20*time.Second, "the next host confirms copies",
+		func() bool { return a.copies(resultCopyConfirmed) >= n })
 	if dialsTo(a.s, roleCopies, hostOf(t, via)) == 0 {
 		t.Error("the first host was not tried")
 	}
@@ -211,7 +217,8 @@ func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
 		b.ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	eventually(t, 20*time.Second, "each answer failed several times", func() bool { return a.copies(resultCopyFailed) >= 5*n })
+	eventually(t, 20*time.Second, "each answer failed several times",
+		func() bool { return a.copies(resultCopyFailed) >= 5*n })
 	answerer.setJudge(nil)
 	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
@@ -339,7 +346,8 @@ func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 		t.Errorf("%v copies were confirmed during the alarm", more)
 	}
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied during the alarm", func() bool { return answerer.count() == n })
+	eventually(t, 20*time.Second, "all answers are applied during the alarm",
+		func() bool { return answerer.count() == n })
 	answerer.setJudge(databaseAway)
 	setMemoryAlarm(t, false)
 	b.redial() // the alarm may have blocked the test's own connection
@@ -348,9 +356,11 @@ func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 		b.ack(n + i + 1)
 	}
 	before = a.copies(resultCopyConfirmed)
-	eventually(t, 20*time.Second, "copies are confirmed after the alarm", func() bool { return a.copies(resultCopyConfirmed) >= before+10*more })
+	eventually(t, 20*time.Second, "copies are confirmed after the alarm",
+		func() bool { return a.copies(resultCopyConfirmed) >= before+10*more })
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied after the alarm", func() bool { return answerer.count() == n+more })
+	eventually(t, 20*time.Second, "all answers are applied after the alarm",
+		func() bool { return answerer.count() == n+more })
 	stop()
 }
 
@@ -369,19 +379,26 @@ func TestEndDoesNotWaitForCopies(t *testing.T) {
 	stop()
 	answerer.setJudge(nil)
 	runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 20*time.Second, "all answers are applied by the next run", func() bool { return answerer.count() == n })
+	eventually(t, 20*time.Second, "all answers are applied by the next run",
+		func() bool { return answerer.count() == n })
 }
 
 // fullAnswer is an answer with every property, and with a header of every type.
 func fullAnswer() amqp.Publishing {
 	return amqp.Publishing{
-		Type: "alarm.bury", CorrelationId: "4711.3.2", ContentType: "text/plain", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
-		Priority: 3, ReplyTo: "me", Expiration: "600000", MessageId: "mine", Timestamp: time.Unix(1_700_000_000, 0), UserId: "guest",
+		Type: "alarm.bury", CorrelationId: "4711.3.2", ContentType: "text/plain", ContentEncoding: "utf-8",
+		DeliveryMode: amqp.Persistent,
+		Priority:     3, ReplyTo: "me", Expiration: "600000", MessageId: "mine", Timestamp: time.Unix(1_700_000_000, 0),
+		UserId: "guest",
 		Headers: amqp.Table{
-			"x-delay": int64(7), "x-reason": strings.Repeat("r", 3000), "true": true, "byte": byte(200), "int8": int8(-1), "int16": int16(-2),
-			"uint16": uint16(60_000), "int32": int32(-3), "uint32": uint32(4_000_000_000), "int64": int64(-4), "float32": float32(1.5),
-			"float64": 2.5, "decimal": amqp.Decimal{Scale: 2, Value: 314}, "text": "text", "bytes": []byte{0, 255}, "none": nil,
-			"time": time.Unix(1_700_000_000, 0), "list": []any{int32(1), "two"}, "table": amqp.Table{"inner": int64(1)}, strings.Repeat("n", 128): "long name",
+			"x-delay": int64(7), "x-reason": strings.Repeat("r", 3000), "true": true, "byte": byte(200),
+			"int8": int8(-1), "int16": int16(-2),
+			"uint16": uint16(60_000), "int32": int32(-3), "uint32": uint32(4_000_000_000), "int64": int64(-4),
+			"float32": float32(1.5),
+			"float64": 2.5, "decimal": amqp.Decimal{Scale: 2, Value: 314}, "text": "text", "bytes": []byte{0, 255},
+			"none": nil,
+			"time": time.Unix(1_700_000_000, 0), "list": []any{int32(1), "two"}, "table": amqp.Table{"inner": int64(1)},
+			strings.Repeat("n", 128): "long name",
 		},
 	}
 }
@@ -416,7 +433,8 @@ func TestCopyKeepsTheAnswer(t *testing.T) {
 	b.channel()
 	b.empty(other)
 	d := b.take(answerQueue(b.exchange), 1)[0]
-	if d.DeliveryMode != amqp.Persistent || d.UserId != "" || d.Headers["x-by"] != "guest" || d.Headers["x-reason"] != strings.Repeat("r", clock.MaxReason) {
+	if d.DeliveryMode != amqp.Persistent || d.UserId != "" || d.Headers["x-by"] != "guest" ||
+		d.Headers["x-reason"] != strings.Repeat("r", clock.MaxReason) {
 		t.Errorf("the copy is %+v", d)
 	}
 	for _, name := range []string{"CC", "x-by", "x-reason", "x-delivery-count", "x-acquired-count"} { // the end redelivered the last copy
@@ -426,9 +444,11 @@ func TestCopyKeepsTheAnswer(t *testing.T) {
 	if !reflect.DeepEqual(d.Headers, sent.Headers) {
 		t.Errorf("the copy has the headers %v\nthe original %v", d.Headers, sent.Headers)
 	}
-	got := []any{d.Type, d.CorrelationId, d.ContentType, d.ContentEncoding, d.Priority, d.ReplyTo, d.Expiration, d.MessageId, d.Timestamp.Unix(), d.AppId}
+	got := []any{d.Type, d.CorrelationId, d.ContentType, d.ContentEncoding, d.Priority, d.ReplyTo, d.Expiration,
+		d.MessageId, d.Timestamp.Unix(), d.AppId}
 	want := []any{
-		sent.Type, sent.CorrelationId, sent.ContentType, sent.ContentEncoding, sent.Priority, sent.ReplyTo, sent.Expiration, sent.MessageId,
+		sent.Type, sent.CorrelationId, sent.ContentType, sent.ContentEncoding, sent.Priority, sent.ReplyTo,
+		sent.Expiration, sent.MessageId,
 		sent.Timestamp.Unix(), sent.AppId,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -441,14 +461,18 @@ func TestCopyIsNotLargerThanTheAnswer(t *testing.T) {
 	for name, test := range map[string]struct{ d, want amqp.Table }{
 		"headers of the broker": {
 			headers{
-				"x-delivery-count": int64(3), "x-acquired-count": int64(4), "x-death": []any{amqp.Table{}}, "x-first-death-queue": "q",
-				"x-last-death-reason": "expired", "x-received-from": []any{}, "x-opt-deaths": "", "CC": []any{"q"}, "BCC": []any{"q"}, "x-mine": "1",
+				"x-delivery-count": int64(3), "x-acquired-count": int64(4), "x-death": []any{amqp.Table{}},
+				"x-first-death-queue": "q",
+				"x-last-death-reason": "expired", "x-received-from": []any{}, "x-opt-deaths": "", "CC": []any{"q"},
+				"BCC": []any{"q"}, "x-mine": "1",
 			},
 			headers{"x-mine": "1"},
 		},
 		"long texts": {
-			headers{"x-reason": []byte(strings.Repeat("r", 8000)), "x-by": strings.Repeat("b", 8000), "x-mine": strings.Repeat("m", 8000)},
-			headers{"x-reason": strings.Repeat("r", 500), "x-by": strings.Repeat("b", 255), "x-mine": strings.Repeat("m", 8000)},
+			headers{"x-reason": []byte(strings.Repeat("r", 8000)), "x-by": strings.Repeat("b", 8000),
+				"x-mine": strings.Repeat("m", 8000)},
+			headers{"x-reason": strings.Repeat("r", 500), "x-by": strings.Repeat("b", 255),
+				"x-mine": strings.Repeat("m", 8000)},
 		},
 		"short texts": {headers{"x-reason": "r", "x-by": []byte("b")}, headers{"x-reason": "r", "x-by": []byte("b")}},
 		"other types": {headers{"x-reason": int32(1), "x-by": nil}, headers{"x-reason": int32(1), "x-by": nil}},

@@ -59,7 +59,8 @@ func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 		headers[headerRefusedBy], headers[headerDeliveryTag] = t.queue(), int64(d.DeliveryTag)
 	}
 	return amqp.Publishing{
-		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority,
+		Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent,
+		Priority:      d.Priority,
 		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId, Timestamp: d.Timestamp,
 		Type: d.Type, AppId: d.AppId, Body: d.Body,
 	}

@@ -114,7 +114,8 @@ func (d *delivery) indexByMessageID() map[string]int {
 
 func returnReason(r amqp.Return) string {
 	if r.ReplyCode == amqp.NoRoute {
-		return fmt.Sprintf("%d %s: no queue is bound to exchange %q with routing key %q", r.ReplyCode, r.ReplyText, r.Exchange, r.RoutingKey)
+		return fmt.Sprintf("%d %s: no queue is bound to exchange %q with routing key %q", r.ReplyCode, r.ReplyText,
+			r.Exchange, r.RoutingKey)
 	}
 	return fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
 }

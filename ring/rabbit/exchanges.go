@@ -77,7 +77,8 @@ func (d *delivery) address() {
 		t := &d.states[i]
 		t.exchange, t.routingKey = d.s.destination(&d.rings[i])
 		if d.rings[i].Message == nil && !d.s.allows(t.exchange) {
-			t.outcome = clock.Outcome{Kind: clock.Untaken, Reason: fmt.Sprintf("exchange %q is not allowed (CLOCKD_AMQP_EXCHANGES)", t.exchange)}
+			t.outcome = clock.Outcome{Kind: clock.Untaken,
+				Reason: fmt.Sprintf("exchange %q is not allowed (CLOCKD_AMQP_EXCHANGES)", t.exchange)}
 		}
 	}
 }

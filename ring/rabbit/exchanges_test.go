@@ -49,10 +49,13 @@ func (b *broker) otherExchange(key string) (exchange, queue string) {
 
 // anyHeaders has a header of each type that the library reads.
 var anyHeaders = amqp.Table{
-	"nil": nil, "true": true, "false": false, "int8": int8(-1), "byte": byte(200), "int16": int16(-2), "uint16": uint16(65535), "int32": int32(-3),
+	"nil": nil, "true": true, "false": false, "int8": int8(-1), "byte": byte(200), "int16": int16(-2),
+	"uint16": uint16(65535), "int32": int32(-3),
 	"uint32": uint32(math.MaxUint32), "int64": int64(math.MinInt64), "float32": float32(1.5), "float64": math.Pi,
-	"decimal": amqp.Decimal{Scale: 2, Value: 12345}, "text": "täxt", "bytes": []byte{0, 255}, "time": time.Unix(1_700_000_000, 0),
-	"table": amqp.Table{"in": amqp.Table{"deeper": []any{int32(1), "two", amqp.Table{"three": true}}}}, "array": []any{int16(7)}, "": "empty name",
+	"decimal": amqp.Decimal{Scale: 2, Value: 12345}, "text": "täxt", "bytes": []byte{0, 255},
+	"time":  time.Unix(1_700_000_000, 0),
+	"table": amqp.Table{"in": amqp.Table{"deeper": []any{int32(1), "two", amqp.Table{"three": true}}}},
+	"array": []any{int16(7)}, "": "empty name",
 }
 
 func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
@@ -61,9 +64,11 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 	s := startUsable(t, b.config())
 	exchange, queue := b.otherExchange("order.*")
 	original := amqp.Delivery{
-		Headers: anyHeaders, ContentType: "application/json", ContentEncoding: "gzip", DeliveryMode: amqp.Transient, Priority: 7,
-		CorrelationId: "c", ReplyTo: "r", Expiration: "60000", MessageId: "of the sender", Timestamp: time.Unix(1_700_000_000, 0),
-		Type: "t", UserId: "guest", AppId: "a",
+		Headers: anyHeaders, ContentType: "application/json", ContentEncoding: "gzip", DeliveryMode: amqp.Transient,
+		Priority:      7,
+		CorrelationId: "c", ReplyTo: "r", Expiration: "60000", MessageId: "of the sender",
+		Timestamp: time.Unix(1_700_000_000, 0),
+		Type:      "t", UserId: "guest", AppId: "a",
 	}
 	encoded, err := encodeProperties(&original)
 	if err != nil {
@@ -79,7 +84,8 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 		headers amqp.Table
 		ring    *clock.Ring
 	}{{anyHeaders, &full}, {amqp.Table{}, &bare}} {
-		if got[i].Headers[headerOurMessageID] != want.ring.MessageID() || got[i].Headers[headerOurRingAt] != int64(want.ring.RingAt) {
+		if got[i].Headers[headerOurMessageID] != want.ring.MessageID() ||
+			got[i].Headers[headerOurRingAt] != int64(want.ring.RingAt) {
 			t.Errorf("headers of ours: %v", got[i].Headers)
 		}
 		delete(got[i].Headers, headerOurMessageID)
@@ -92,9 +98,11 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 		}
 	}
 	again, err := encodeProperties(&amqp.Delivery{
-		Headers: anyHeaders, ContentType: got[0].ContentType, ContentEncoding: got[0].ContentEncoding, DeliveryMode: got[0].DeliveryMode,
-		Priority: got[0].Priority, CorrelationId: got[0].CorrelationId, ReplyTo: got[0].ReplyTo, Expiration: got[0].Expiration,
-		MessageId: got[0].MessageId, Timestamp: got[0].Timestamp, Type: got[0].Type, AppId: got[0].AppId,
+		Headers: anyHeaders, ContentType: got[0].ContentType, ContentEncoding: got[0].ContentEncoding,
+		DeliveryMode: got[0].DeliveryMode,
+		Priority:     got[0].Priority, CorrelationId: got[0].CorrelationId, ReplyTo: got[0].ReplyTo,
+		Expiration: got[0].Expiration,
+		MessageId:  got[0].MessageId, Timestamp: got[0].Timestamp, Type: got[0].Type, AppId: got[0].AppId,
 	})
 	if err != nil || !bytes.Equal(again, encoded) {
 		t.Errorf("the properties have changed: %+v, %v", got[0], err)

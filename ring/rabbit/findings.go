@@ -64,7 +64,8 @@ func (q *queue) finding(losses ...string) Finding {
 	lose(!q.Durable, "it is not durable: a restart of the broker deletes it with all messages")
 	lose(q.AutoDelete, "it is deleted with all messages when its last consumer ends")
 	lose(q.Exclusive, "it is exclusive: it is deleted with all messages when its connection ends")
-	lose(q.Type == "classic" && !q.mirrored(), "it is a classic queue on one node: all messages are lost with that node's disk, and unreachable while the node is down")
+	lose(q.Type == "classic" && !q.mirrored(),
+		"it is a classic queue on one node: all messages are lost with that node's disk, and unreachable while the node is down")
 	if v, given := q.option("expires"); given {
 		lose(true, "it is deleted with all messages after %v ms without a consumer", v)
 	}
@@ -73,7 +74,9 @@ func (q *queue) finding(losses ...string) Finding {
 	}
 	for _, name := range []string{"max-length", "max-length-bytes"} {
 		if v, given := q.option(name); given && q.dropsOldest() {
-			lose(true, "it drops the oldest beyond %s %v (overflow is drop-head; with reject-publish clockd would ring again)", name, v)
+			lose(true,
+				"it drops the oldest beyond %s %v (overflow is drop-head; with reject-publish clockd would ring again)",
+				name, v)
 		}
 	}
 	f := Finding{Name: fmt.Sprintf("queue %q", q.Name), Value: q.kind(), Safe: len(losses) == 0}
@@ -95,8 +98,9 @@ func (q *queue) answerLosses() (losses []string) {
 	for _, v := range []any{q.Arguments["x-delivery-limit"], q.Policy["delivery-limit"]} {
 		number, _ := v.(json.Number)
 		if limit, err := number.Int64(); err == nil && limit >= 0 {
-			losses = append(losses, fmt.Sprintf("it drops an answer that it has delivered more than %d times (delivery-limit), and it delivers an answer "+
-				"again after each end of a connection and while the database is away", limit))
+			losses = append(losses,
+				fmt.Sprintf("it drops an answer that it has delivered more than %d times (delivery-limit), and it delivers an answer "+
+					"again after each end of a connection and while the database is away", limit))
 		}
 	}
 	return losses

@@ -73,17 +73,22 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 	queue := func(args amqp.Table) string { return b.queue("shop", args) }
 	safe := map[string]string{
 		queue(quorum): "quorum, durable",
-		queue(amqp.Table{"x-queue-type": "quorum", "x-max-length": 5, "x-overflow": "reject-publish"}): "quorum, durable",
+		queue(amqp.Table{"x-queue-type": "quorum", "x-max-length": 5,
+			"x-overflow": "reject-publish"}): "quorum, durable",
 		answerQueue(b.exchange): "quorum, durable",
 	}
 	unsafe := map[string]string{
 		queue(nil): "a classic queue on one node",
-		queue(amqp.Table{"x-queue-type": "quorum", "x-max-length": 5}):                                                "drops the oldest beyond max-length 5",
-		queue(amqp.Table{"x-max-length-bytes": 500}):                                                                  "drops the oldest beyond max-length-bytes 500",
-		queue(amqp.Table{"x-message-ttl": 60_000}):                                                                    "no consumer took within 60000 ms",
-		queue(amqp.Table{"x-message-ttl": 60_001, "x-dead-letter-exchange": b.exchange}):                              "go to its dead letter exchange",
-		queue(amqp.Table{"x-queue-type": "quorum", "x-expires": 3_600_000}):                                           "after 3600000 ms without a consumer",
-		queue(amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": b.exchange, "x-max-length-bytes": 5000}): "drops the oldest beyond max-length-bytes 5000",
+		queue(amqp.Table{"x-queue-type": "quorum",
+			"x-max-length": 5}): "drops the oldest beyond max-length 5",
+		queue(amqp.Table{"x-max-length-bytes": 500}): "drops the oldest beyond max-length-bytes 500",
+		queue(amqp.Table{"x-message-ttl": 60_000}):   "no consumer took within 60000 ms",
+		queue(amqp.Table{"x-message-ttl": 60_001,
+			"x-dead-letter-exchange": b.exchange}): "go to its dead letter exchange",
+		queue(amqp.Table{"x-queue-type": "quorum",
+			"x-expires": 3_600_000}): "after 3600000 ms without a consumer",
+		queue(amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": b.exchange,
+			"x-max-length-bytes": 5000}): "drops the oldest beyond max-length-bytes 5000",
 	}
 	transient := unique("transient")
 	_, err := b.ch.QueueDeclare(transient, false, true, false, false, nil)
@@ -129,7 +134,8 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 	cfg.ManagementURL = u.String()
 	s, err := New(cfg, Deps{})
 	b.must(err)
-	if _, err := s.Findings(t.Context()); err == nil || !strings.Contains(err.Error(), "401 Unauthorized: the user needs the tag") {
+	if _, err := s.Findings(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "401 Unauthorized: the user needs the tag") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }

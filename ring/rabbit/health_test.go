@@ -66,7 +66,8 @@ func TestWarnReportsChangesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHealth(m)
-	if h.warn(roleControl, nil) || !h.warn(roleControl, []string{"a"}) || h.warn(roleControl, []string{"a"}) || !h.warn(roleControl, nil) {
+	if h.warn(roleControl, nil) || !h.warn(roleControl, []string{"a"}) || h.warn(roleControl, []string{"a"}) ||
+		!h.warn(roleControl, nil) {
 		t.Error("warn does not tell changes from repetitions")
 	}
 	h.warn(roleLane, []string{"b"})

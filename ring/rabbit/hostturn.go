@@ -77,7 +77,8 @@ func (t *hostTurn) leave(h *brokerHost) {
 func (t *hostTurn) leaveUnconfirming(h *brokerHost) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.hosts) == 1 || t.hosts[t.current] != h || !t.leftUnconfirming.IsZero() && time.Since(t.leftUnconfirming) < unconfirmingInterval {
+	if len(t.hosts) == 1 || t.hosts[t.current] != h ||
+		!t.leftUnconfirming.IsZero() && time.Since(t.leftUnconfirming) < unconfirmingInterval {
 		return false
 	}
 	t.leftUnconfirming, t.current = time.Now(), (t.current+1)%len(t.hosts)

@@ -125,7 +125,8 @@ func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{
-		"amqp://,", "amqp://h1,", "amqp://,h1", "amqp://h1,,h2", "amqp://h1,:5672", "amqp://h1,h1", "amqp://h1:5672,h1", "amqp://h1, h2", "amqp://h1:x,h2",
+		"amqp://,", "amqp://h1,", "amqp://,h1", "amqp://h1,,h2", "amqp://h1,:5672", "amqp://h1,h1", "amqp://h1:5672,h1",
+		"amqp://h1, h2", "amqp://h1:x,h2",
 	} {
 		if hosts, err := parseURL(raw); err == nil {
 			t.Errorf("%s has the hosts %s", raw, address(hosts))
@@ -137,7 +138,8 @@ func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
 // URL, and that no error quotes the URL.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
-		"amqp://u:p@h", "amqp://u:p@h1:1,h2:2,h3/shop", "amqps://h1,h2?heartbeat=5", "amqp://a,b:c,d@h1,h2/a%2Cb", "amqp://[::1]:7,h", "amqp:///",
+		"amqp://u:p@h", "amqp://u:p@h1:1,h2:2,h3/shop", "amqps://h1,h2?heartbeat=5", "amqp://a,b:c,d@h1,h2/a%2Cb",
+		"amqp://[::1]:7,h", "amqp:///",
 		"amqp://u:1,2/x@h1,h2", "amqp://h1,u:p@h2@h3", "amqp://h1:x,h2", "amqp://,", "amqp:h1,h2", "amqp://u:p@h?x=1,2",
 	} {
 		f.Add(seed)
@@ -164,7 +166,8 @@ func FuzzURL(f *testing.F) {
 		if slices.Sort(names); len(slices.Compact(names)) != len(hosts) {
 			t.Errorf("a host is named twice: %s", names)
 		}
-		if uri, err := amqp.ParseURI(raw); err == nil && len(hosts) == 1 && fmt.Sprint(uri) != fmt.Sprint(hosts[0].uri) {
+		if uri, err := amqp.ParseURI(raw); err == nil && len(hosts) == 1 &&
+			fmt.Sprint(uri) != fmt.Sprint(hosts[0].uri) {
 			t.Errorf("the library reads other settings from a URL with one host: %s", names)
 		}
 	})
@@ -277,7 +280,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 				t.Errorf("the lane uses %s, want %s", l.link.host.name(), second)
 			}
 			if err := s.Usable(); err != nil || connectionsTo(s, roleControl, first) != 1 {
-				t.Errorf("usable: %v; %v control connections to %s, want 1", err, connectionsTo(s, roleControl, first), first)
+				t.Errorf("usable: %v; %v control connections to %s, want 1", err, connectionsTo(s, roleControl, first),
+					first)
 			}
 			arrived := b.arrived(queue)
 			for i := range batch {
@@ -414,7 +418,8 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 			if err := connect(t.Context(), s); err == nil {
 				t.Fatal("the broken host opened a channel")
 			}
-			eventually(t, 10*time.Second, "a connection to the next host", func() bool { return connect(t.Context(), s) == nil })
+			eventually(t, 10*time.Second, "a connection to the next host",
+				func() bool { return connect(t.Context(), s) == nil })
 			if h, n := s.turn.used(role), dialsTo(s, role, first); h == nil || h.name() != second || n != 1 {
 				t.Errorf("the connection uses %v, want %s; %v dials to the other host, want 1", h, second, n)
 			}
@@ -448,7 +453,8 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 	l.close()
 	watchers.Wait()
 	if l.host.name() != first || connectionsTo(s, roleControl, first) != 0 {
-		t.Errorf("the connection leads to %s; %v are open after its end", l.host.name(), connectionsTo(s, roleControl, first))
+		t.Errorf("the connection leads to %s; %v are open after its end", l.host.name(),
+			connectionsTo(s, roleControl, first))
 	}
 }
 
@@ -472,7 +478,8 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 	})
 	b.take(queue, 4)
 	waitUsable(t, s, 10*time.Second)
-	eventually(t, 10*time.Second, "a control connection to the other host", func() bool { return connectionsTo(s, roleControl, second) == 1 })
+	eventually(t, 10*time.Second, "a control connection to the other host",
+		func() bool { return connectionsTo(s, roleControl, second) == 1 })
 	if n := connectionsTo(s, roleControl, first); n != 0 {
 		t.Errorf("%v control connections to the dead host", n)
 	}
@@ -510,7 +517,8 @@ func TestHostThatFallsSilentIsLeft(t *testing.T) {
 		t.Errorf("reason %q", reason)
 	}
 	for _, line := range []string{
-		`msg="broker is usable" broker=amqp://` + first, `msg="broker is not usable" role=control broker=amqp://` + first,
+		`msg="broker is usable" broker=amqp://` + first,
+		`msg="broker is not usable" role=control broker=amqp://` + first,
 		`msg="broker is usable" broker=amqp://` + second,
 	} {
 		if !strings.Contains(out.String(), line) {
@@ -529,7 +537,8 @@ func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
 	cfg := b.config()
 	cfg.URL = withHosts(t, b.url, first, second)
 	s := run(t, cfg)
-	eventually(t, 10*time.Second, "three dials", func() bool { return dialsTo(s, roleControl, first)+dialsTo(s, roleControl, second) >= 3 })
+	eventually(t, 10*time.Second, "three dials",
+		func() bool { return dialsTo(s, roleControl, first)+dialsTo(s, roleControl, second) >= 3 })
 	if n := dialsTo(s, roleControl, second); n > 0 {
 		t.Errorf("%v dials to %s", n, second)
 	}
@@ -597,7 +606,8 @@ func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
 		s.turn.leave(s.turn.inTurn()[0])
 		_, err := s.dial(t.Context(), roleControl, nil)
 		want := "connect to amqp://" + first + "/shop: "
-		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; connect to amqp://"+second+"/shop: ") ||
+		if err == nil || !strings.HasPrefix(err.Error(), want) ||
+			!strings.Contains(err.Error(), "; connect to amqp://"+second+"/shop: ") ||
 			last != "" && err.Error() != last {
 			t.Errorf("the error is %v, want %s...; before: %s", err, want, last)
 		}

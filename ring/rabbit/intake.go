@@ -119,7 +119,8 @@ func (t *intakeTurn) prepare(l *link) (*copyRules, []string, error) {
 	}
 	var warnings []string
 	if err := passive(cfg.Exchange); err != nil {
-		warnings = []string{fmt.Sprintf("exchange %q, which gets delayed messages at their time: %s", cfg.Exchange, describe(err))}
+		warnings = []string{fmt.Sprintf("exchange %q, which gets delayed messages at their time: %s", cfg.Exchange,
+			describe(err))}
 	}
 	return t.deadLetterRules(), warnings, nil
 }
@@ -153,7 +154,8 @@ func (t *intakeTurn) submit(ctx context.Context, batch []*incoming, settle func(
 // read returns the set of a message, or how to settle a message without one.
 func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 	if fromStream(d) {
-		t.s.health.warn(t.role(), []string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
+		t.s.health.warn(t.role(),
+			[]string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
 		return nil, settlement{delivery: d, action: actionLeave}
 	}
 	if _, oversized := d.Headers[headerOversized]; oversized && !t.whole {
@@ -184,7 +186,8 @@ func (t *intakeTurn) count(result string) { t.s.metrics.intake.WithLabelValues(r
 // refuse returns the settlement of a message that cannot be an alarm.
 func (t *intakeTurn) refuse(d *incoming, refused *refusedMessage) settlement {
 	t.count(resultRefused)
-	t.s.log.LogAttrs(context.Background(), slog.LevelDebug, "message cannot be an alarm", slog.String("queue", t.queue()),
+	t.s.log.LogAttrs(context.Background(), slog.LevelDebug, "message cannot be an alarm",
+		slog.String("queue", t.queue()),
 		slog.String("code", refused.code), slog.String("detail", refused.detail))
 	return settlement{delivery: d, action: actionDeadLetter, refusal: refused}
 }
@@ -241,7 +244,9 @@ func (t *intakeTurn) judgeExisting(d *incoming, set *clock.Set, old *clock.Alarm
 		d.replaces = old.Generation
 		return settlement{action: actionResubmit}
 	default:
-		return t.refuse(nil, refuseMessage(codeIDTaken, fmt.Sprintf("application %q has another alarm %q", set.Application, set.BusinessID)))
+		return t.refuse(nil,
+			refuseMessage(codeIDTaken,
+				fmt.Sprintf("application %q has another alarm %q", set.Application, set.BusinessID)))
 	}
 }
 

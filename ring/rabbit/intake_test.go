@@ -156,7 +156,8 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 		MessageId: "m1", ContentType: "application/json", Priority: 7, UserId: "guest", Body: []byte(`{"order":1}`),
 		Headers: amqp.Table{"x-delay": int32(3_600_000), "x-clockd-ring-at": int64(1), "mine": "kept"},
 	})
-	i.publish(amqp.Publishing{MessageId: "m2", Headers: amqp.Table{"x-ring-at": int64(at), "x-application": "shop", "x-business-id": "order-2"}})
+	i.publish(amqp.Publishing{MessageId: "m2",
+		Headers: amqp.Table{"x-ring-at": int64(at), "x-application": "shop", "x-business-id": "order-2"}})
 	i.publish(amqp.Publishing{MessageId: strings.Repeat("m", 200), Headers: amqp.Table{"x-ring-at": at.String()}})
 	i.publish(amqp.Publishing{MessageId: "at once"})
 	i.publish(amqp.Publishing{MessageId: "past", Headers: amqp.Table{"x-delay": int64(-5)}})
@@ -171,7 +172,8 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 
 	alarms := setter.all()
 	first := alarms[clock.Key{Application: "intake", BusinessID: "m1"}]
-	if first == nil || first.RingAt < began.Add(time.Hour) || first.RingAt > began.Add(2*time.Hour) || first.Priority != 7 || first.ContentType != "application/json" {
+	if first == nil || first.RingAt < began.Add(time.Hour) || first.RingAt > began.Add(2*time.Hour) ||
+		first.Priority != 7 || first.ContentType != "application/json" {
 		t.Fatalf("the first alarm is %+v", first)
 	}
 	m, err := clock.UnpackMessage(first.Payload)
@@ -179,7 +181,8 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 		t.Fatalf("the first alarm holds %+v, %v", m, err)
 	}
 	want, err := encodeProperties(&amqp.Delivery{
-		MessageId: "m1", ContentType: "application/json", Priority: 7, Headers: amqp.Table{"x-delay": int32(-3_600_000), "mine": "kept"},
+		MessageId: "m1", ContentType: "application/json", Priority: 7,
+		Headers: amqp.Table{"x-delay": int32(-3_600_000), "mine": "kept"},
 	})
 	if err != nil || !bytes.Equal(m.Properties, want) {
 		t.Errorf("properties %q, want %q", m.Properties, want)
@@ -188,7 +191,8 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 		t.Errorf("the second alarm is %+v", second)
 	}
 	for _, id := range []string{"at once", "past"} {
-		if s := alarms[clock.Key{Application: "intake", BusinessID: id}]; s == nil || s.RingAt < began || s.RingAt > began.Add(time.Hour) {
+		if s := alarms[clock.Key{Application: "intake", BusinessID: id}]; s == nil || s.RingAt < began ||
+			s.RingAt > began.Add(time.Hour) {
 			t.Errorf("alarm %q is %+v", id, s)
 		}
 	}
@@ -231,11 +235,14 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"many":        {Headers: numbered(8191)}, // with ours there would be too many for the library
 	}
 	codes := map[string]string{
-		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue, "too late": clock.CodeOutOfRange,
+		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue,
+		"too late":    clock.CodeOutOfRange,
 		"before 1970": clock.CodeInvalidValue, "seconds": clock.CodeInvalidValue, "far": clock.CodeInvalidValue,
-		"application": clock.CodeInvalidApplication, "table": clock.CodeInvalidApplication, "bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
+		"application": clock.CodeInvalidApplication, "table": clock.CodeInvalidApplication,
+		"bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
 		"packed": clock.CodePayloadTooLarge, "large": clock.CodePayloadTooLarge, "headers": clock.CodePayloadTooLarge,
-		"number": clock.CodeInvalidBusinessID, "deep": clock.CodeInvalidValue, "wide": clock.CodeInvalidValue, "many": clock.CodeInvalidValue,
+		"number": clock.CodeInvalidBusinessID, "deep": clock.CodeInvalidValue, "wide": clock.CodeInvalidValue,
+		"many": clock.CodeInvalidValue,
 	}
 	i.publish(amqp.Publishing{Headers: amqp.Table{"x-business-id": "taken"}, Body: []byte("one")})
 	for name, p := range refused {
@@ -252,7 +259,8 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 			}
 			continue
 		}
-		if d.Headers[headerRefusalCode] != codes[d.MessageId] || d.Headers[headerRefusalDetail] == "" || d.Headers[headerRefusedBy] != i.sourceQueue {
+		if d.Headers[headerRefusalCode] != codes[d.MessageId] || d.Headers[headerRefusalDetail] == "" ||
+			d.Headers[headerRefusedBy] != i.sourceQueue {
 			t.Errorf("dead letter %q has the headers %.300v", d.MessageId, d.Headers)
 		}
 		for _, ours := range []string{headerRefusalCode, headerRefusalDetail, headerRefusedBy, headerDeliveryTag} {
@@ -264,7 +272,8 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		if raw, unreadable := d.Headers[headerUnreadable].([]byte); unreadable && len(raw) > 0 {
 			d.Headers = want.Headers
 		}
-		if d.RoutingKey != "order.cancel" || !bytes.Equal(d.Body, want.Body) || !reflect.DeepEqual(d.Headers, want.Headers) {
+		if d.RoutingKey != "order.cancel" || !bytes.Equal(d.Body, want.Body) ||
+			!reflect.DeepEqual(d.Headers, want.Headers) {
 			t.Errorf("dead letter %q differs from the message: %.300v", d.MessageId, d.Headers)
 		}
 	}
@@ -283,12 +292,14 @@ func TestMessageThatFillsItsFrameIsADeadLetterOfAQuorumQueue(t *testing.T) {
 	const frame = 131_072
 	sizes := []int{frame - 120, frame - 100, frame - 80, frame - 70, frame - 60, frame - 50, frame - 44}
 	for _, size := range sizes {
-		i.publish(amqp.Publishing{MessageId: fmt.Sprint(size), Headers: amqp.Table{"long": strings.Repeat("h", size)}, Body: []byte("kept")})
+		i.publish(amqp.Publishing{MessageId: fmt.Sprint(size), Headers: amqp.Table{"long": strings.Repeat("h", size)},
+			Body: []byte("kept")})
 	}
 	i.publish(amqp.Publishing{MessageId: "good"})
 	in, stop := i.run(setter)
 	for _, d := range i.take(i.deadQueue, len(sizes)) {
-		if long, _ := d.Headers["long"].(string); fmt.Sprint(len(long)) != d.MessageId || len(d.Headers) != 1 || string(d.Body) != "kept" {
+		if long, _ := d.Headers["long"].(string); fmt.Sprint(len(long)) != d.MessageId || len(d.Headers) != 1 ||
+			string(d.Body) != "kept" {
 			t.Errorf("the dead letter %s has %d headers and the body %q", d.MessageId, len(d.Headers), d.Body)
 		}
 	}
@@ -344,14 +355,16 @@ func TestMessagesWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]amqp.Table{"classic": nil, "quorum, limit 2": limited(nil)} {
 		t.Run(name, func(t *testing.T) {
-			i, setter := newIntakeTest(t, args), &refusingSetter{newMemorySetter(), map[clock.Key]map[clock.Instant]int{}}
+			i, setter := newIntakeTest(t, args), &refusingSetter{newMemorySetter(),
+				map[clock.Key]map[clock.Instant]int{}}
 			setter.setErr(func(int) error { return away })
 			const n = 100
 			for k := range n {
 				i.publish(amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": int32(1000)}})
 			}
 			in, stop := i.run(setter)
-			eventually(t, time.Minute, "each message is submitted often", func() bool { return setter.refusedOften() == n })
+			eventually(t, time.Minute, "each message is submitted often",
+				func() bool { return setter.refusedOften() == n })
 			if in.counted(resultSet) != 0 {
 				t.Error("a message is an alarm without a database")
 			}
@@ -363,7 +376,8 @@ func TestMessagesWaitForTheDatabase(t *testing.T) {
 			}
 			for key, alarm := range setter.all() {
 				if setter.refused[key][alarm.RingAt] == 0 {
-					t.Errorf("%s rings at %s: its delay does not count from its receipt, as in %v", key.BusinessID, alarm.RingAt, setter.refused[key])
+					t.Errorf("%s rings at %s: its delay does not count from its receipt, as in %v", key.BusinessID,
+						alarm.RingAt, setter.refused[key])
 				}
 			}
 		})
@@ -380,10 +394,12 @@ func TestUnconfirmedMessageIsOneAlarm(t *testing.T) {
 	}
 	lost := &lossySetter{memorySetter: setter}
 	in, stop := i.run(lost)
-	eventually(t, time.Minute, "all are acked", func() bool { return in.counted(resultSet)+in.counted(resultDuplicate) == n })
+	eventually(t, time.Minute, "all are acked",
+		func() bool { return in.counted(resultSet)+in.counted(resultDuplicate) == n })
 	stop()
 	if len(setter.all()) != n || i.waiting() != 0 || in.counted(resultDuplicate) == 0 {
-		t.Errorf("%d alarms of %d messages, %d not acked, %d duplicates", len(setter.all()), n, i.waiting(), in.counted(resultDuplicate))
+		t.Errorf("%d alarms of %d messages, %d not acked, %d duplicates", len(setter.all()), n, i.waiting(),
+			in.counted(resultDuplicate))
 	}
 }
 
@@ -627,11 +643,13 @@ func TestTimesOfMessages(t *testing.T) {
 		{"x-ring-at", time.Unix(math.MinInt64, 0), 0, clock.CodeInvalidValue},
 	} {
 		cfg := DefaultConfig().Intake
-		d := &incoming{received: time.Now(), ringAt: clock.NoInstant, Delivery: amqp.Delivery{MessageId: "m", Headers: amqp.Table{c.header: c.value}}}
+		d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
+			Delivery: amqp.Delivery{MessageId: "m", Headers: amqp.Table{c.header: c.value}}}
 		set, err := cfg.setOf(d, in, 0)
 		var refused *refusedMessage
 		switch {
-		case c.code == "" && (err != nil || set.RingAt > c.want || set.RingAt < c.want.Add(-time.Minute) || set.RingAt < now):
+		case c.code == "" &&
+			(err != nil || set.RingAt > c.want || set.RingAt < c.want.Add(-time.Minute) || set.RingAt < now):
 			t.Errorf("%s %v: %+v, %v", c.header, c.value, set, err)
 		case c.code != "" && (!errors.As(err, &refused) || refused.code != c.code):
 			t.Errorf("%s %v: %+v, %v, want %s", c.header, c.value, set, err, c.code)
@@ -645,7 +663,8 @@ func TestTimesOfMessages(t *testing.T) {
 func TestMessageKeepsItsTime(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig().Intake
-	d := &incoming{received: time.Now(), ringAt: clock.NoInstant, Delivery: amqp.Delivery{Headers: amqp.Table{"x-delay": int32(60_000)}}}
+	d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
+		Delivery: amqp.Delivery{Headers: amqp.Table{"x-delay": int32(60_000)}}}
 	if set, err := cfg.setOf(d, func(time.Duration) (clock.Instant, error) { return clock.NoInstant, away }, 0); set != nil || !errors.Is(err, away) {
 		t.Errorf("without a time: %+v, %v", set, err)
 	}
@@ -729,14 +748,16 @@ func TestReturnedDeadLetterFailsAlone(t *testing.T) {
 		if k%5 == 0 {
 			key = "unbound"
 		}
-		i.must(i.ch.Publish(i.source, key, true, false, amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": "soon"}}))
+		i.must(i.ch.Publish(i.source, key, true, false,
+			amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": "soon"}}))
 	}
 	in, stop := i.run(setter)
 	i.take(i.deadQueue, n-n/5)
 	eventually(t, time.Minute, "the others fail", func() bool { return in.counted(resultNoDeadLetter) >= n/5 })
 	stop()
 	if i.waiting() != n/5 || in.counted(resultDeadLetter) != n-n/5 {
-		t.Errorf("%d messages wait, %d dead letters, want %d and %d", i.waiting(), in.counted(resultDeadLetter), n/5, n-n/5)
+		t.Errorf("%d messages wait, %d dead letters, want %d and %d", i.waiting(), in.counted(resultDeadLetter), n/5,
+			n-n/5)
 	}
 }
 
@@ -753,7 +774,8 @@ func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
 		in, stop := i.run(newMemorySetter())
 		eventually(t, time.Minute, "a warning about the "+what, func() bool {
 			warnings := strings.Join(in.s.Warnings(), "\n")
-			return strings.Contains(warnings, "delayed messages are not taken: "+what) && strings.Contains(warnings, "NOT_FOUND")
+			return strings.Contains(warnings, "delayed messages are not taken: "+what) &&
+				strings.Contains(warnings, "NOT_FOUND")
 		})
 		stop()
 	}
@@ -780,7 +802,8 @@ func FuzzSetOf(f *testing.F) {
 	f.Add(strings.Repeat("m", 255), "a b", " ", "soon", int64(1)<<62, "täxt", []byte{0})
 	f.Fuzz(func(t *testing.T, messageID, application, businessID, delay string, at int64, contentType string, body []byte) {
 		cfg := DefaultConfig().Intake
-		d := &incoming{received: time.Now(), ringAt: clock.NoInstant, Delivery: amqp.Delivery{MessageId: messageID, ContentType: contentType, Body: body, Headers: amqp.Table{}}}
+		d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
+			Delivery: amqp.Delivery{MessageId: messageID, ContentType: contentType, Body: body, Headers: amqp.Table{}}}
 		for name, value := range map[string]string{"x-application": application, "x-business-id": businessID, "x-delay": delay} {
 			if value != "" {
 				d.Headers[name] = value
@@ -801,7 +824,8 @@ func FuzzSetOf(f *testing.F) {
 			return
 		}
 		again, err := cfg.setOf(d, in, 0)
-		if err != nil || again.Key != set.Key || again.RingAt != set.RingAt || !bytes.Equal(again.Payload, set.Payload) {
+		if err != nil || again.Key != set.Key || again.RingAt != set.RingAt ||
+			!bytes.Equal(again.Payload, set.Payload) {
 			t.Fatalf("a second submit gives %+v, %v", again, err)
 		}
 		m, err := clock.UnpackMessage(set.Payload)
@@ -833,7 +857,8 @@ func TestMessageWaitsForTheRingOfItsAlarm(t *testing.T) {
 			i.publish(message)
 			eventually(t, time.Minute, "it waits", func() bool { return in.counted(resultHeld) > 5 })
 			setter.end(key)
-			eventually(t, time.Minute, "it arms the alarm again", func() bool { return setter.all()[key].Generation == 2 })
+			eventually(t, time.Minute, "it arms the alarm again",
+				func() bool { return setter.all()[key].Generation == 2 })
 			if in.counted(resultDuplicate)+in.counted(resultRefused) != 0 {
 				t.Errorf("%d duplicates, %d refused", in.counted(resultDuplicate), in.counted(resultRefused))
 			}

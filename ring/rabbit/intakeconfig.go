@@ -46,11 +46,14 @@ func (c *IntakeConfig) validate() (broken []error) {
 	}
 	rule(len(c.Queue) <= maxShortString, "the queue's name has %d bytes, AMQP allows %d", len(c.Queue), maxShortString)
 	rule(c.Exchange != "", "the exchange that gets the messages at their time needs a name")
-	rule(c.DeadLetters != "", "the exchange for dead letters needs a name: a message that cannot be an alarm goes there, so that it is not lost")
+	rule(c.DeadLetters != "",
+		"the exchange for dead letters needs a name: a message that cannot be an alarm goes there, so that it is not lost")
 	for _, exchange := range []string{c.Exchange, c.DeadLetters} {
-		rule(len(exchange) <= maxShortString, "an exchange's name has %d bytes, AMQP allows %d", len(exchange), maxShortString)
+		rule(len(exchange) <= maxShortString, "an exchange's name has %d bytes, AMQP allows %d", len(exchange),
+			maxShortString)
 	}
 	rule(clock.ValidateApplication(c.Application) == nil, "%q is no application's name", c.Application)
-	rule(c.MaxBody >= 0 && c.MaxBody <= clock.MaxStoredPayload, "the largest body must be from 0 to %d bytes", clock.MaxStoredPayload)
+	rule(c.MaxBody >= 0 && c.MaxBody <= clock.MaxStoredPayload, "the largest body must be from 0 to %d bytes",
+		clock.MaxStoredPayload)
 	return broken
 }

@@ -32,12 +32,16 @@ func refuseMessage(code, detail string) *refusedMessage {
 // have the same time. in is Setter.In; an error of setOf is its error, or a refusedMessage.
 //
 // maxProperties is the most bytes of properties, 0 for no limit.
-func (c *IntakeConfig) setOf(d *incoming, in func(time.Duration) (clock.Instant, error), maxProperties int) (*clock.Set, error) {
+func (c *IntakeConfig) setOf(
+	d *incoming, in func(time.Duration) (clock.Instant, error), maxProperties int,
+) (*clock.Set, error) {
 	set := &clock.Set{
 		Key: clock.Key{Application: c.Application, BusinessID: businessIDOf(d)},
 		Content: clock.Content{
-			RingAt: clock.NoInstant, LatestRingAt: clock.NoInstant, PayloadKind: clock.MessagePayload, ContentType: contentTypeOf(d.ContentType),
-			Retry: clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings, Priority: min(int(d.Priority), clock.MaxPriority), Delivery: clock.AtLeastOnce,
+			RingAt: clock.NoInstant, LatestRingAt: clock.NoInstant, PayloadKind: clock.MessagePayload,
+			ContentType: contentTypeOf(d.ContentType),
+			Retry:       clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings,
+			Priority: min(int(d.Priority), clock.MaxPriority), Delivery: clock.AtLeastOnce,
 		},
 		If:      clock.Condition{Kind: clock.Absent},
 		Omitted: clock.RetryOption | clock.MaxRingsOption,
@@ -66,7 +70,8 @@ func (c *IntakeConfig) setOf(d *incoming, in func(time.Duration) (clock.Instant,
 	set.RingAt = d.ringAt
 	message, err := c.messageOf(d)
 	if err == nil && maxProperties > 0 && len(message.Properties) > maxProperties {
-		return nil, refuseMessage(clock.CodePayloadTooLarge, fmt.Sprintf("the properties have %d bytes, at most %d are kept", len(message.Properties), maxProperties))
+		return nil, refuseMessage(clock.CodePayloadTooLarge,
+			fmt.Sprintf("the properties have %d bytes, at most %d are kept", len(message.Properties), maxProperties))
 	}
 	if err == nil {
 		set.Payload, err = message.Pack()

@@ -38,7 +38,8 @@ var _ ring.Lane = (*lane)(nil)
 
 func newLane(s *Session, maxLate int) *lane {
 	return &lane{
-		s: s, current: delivery{s: s}, places: latePlaces{all: maxLate, freed: make(chan struct{}, 1)}, encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers),
+		s: s, current: delivery{s: s}, places: latePlaces{all: maxLate, freed: make(chan struct{}, 1)},
+		encoder: newMessageEncoder(s.cfg.Exchange, s.cfg.Headers),
 	}
 }
 
@@ -148,7 +149,8 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 // confirmed the delivery in time. The cause may also be a queue: then the next host does not confirm either.
 func (l *lane) leaveUnconfirmingHost(reason string) {
 	if l.s.turn.leaveUnconfirming(l.link.host) {
-		l.s.log.Warn("leaving a broker host: next connections begin with the next host", "broker", l.link.host.address(), "reason", reason)
+		l.s.log.Warn("leaving a broker host: next connections begin with the next host", "broker",
+			l.link.host.address(), "reason", reason)
 	}
 }
 

@@ -26,7 +26,8 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	queue := b.queue("shop", nil)
 	full := clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"},
-		Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999, RungAt: 1_700_000_001_456,
+		Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999,
+		RungAt:  1_700_000_001_456,
 		ClaimID: "c1", Payload: []byte("hello"), ContentType: "text/plain; charset=utf-8",
 		AckTimeout: time.Minute, Priority: 7, Traceparent: "00-aa-bb-01",
 	}
@@ -102,7 +103,8 @@ func TestAnswerToReplyToIsTaken(t *testing.T) {
 	if got[1].ReplyTo != "" {
 		t.Errorf("a ring without ack_timeout has reply_to %q", got[1].ReplyTo)
 	}
-	b.must(b.ch.Publish("", got[0].ReplyTo, true, false, amqp.Publishing{Type: "alarm.ack", CorrelationId: got[0].MessageId}))
+	b.must(b.ch.Publish("", got[0].ReplyTo, true, false,
+		amqp.Publishing{Type: "alarm.ack", CorrelationId: got[0].MessageId}))
 	answerer := newFakeAnswerer()
 	runAnswers(t, b.config(), answerer, nil)
 	eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
@@ -123,7 +125,8 @@ func TestHeadersOfOneRingDoNotReachTheNext(t *testing.T) {
 	for i, d := range append(b.take(shop, 2)[:2], b.take(bank, 1)...) {
 		r := batch[[]int{0, 2, 1}[i]]
 		want := []any{r.Application, r.ClaimID, int64(r.RungAt), r.BusinessID}
-		got := []any{d.Headers["x-application"], d.Headers["x-claim-id"], d.Headers["x-rung-at"], d.Headers["x-business-id"]}
+		got := []any{d.Headers["x-application"], d.Headers["x-claim-id"], d.Headers["x-rung-at"],
+			d.Headers["x-business-id"]}
 		if !reflect.DeepEqual(got, want) || (d.Headers["traceparent"] != nil) != (r.Traceparent != "") {
 			t.Errorf("headers %v of ring %+v", d.Headers, r)
 		}
@@ -341,7 +344,8 @@ func TestRingThatCannotBeEncodedIsRefusedAlone(t *testing.T) {
 	batch[1].ContentType = strings.Repeat("x", 256)
 	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
 	want := map[clock.OutcomeKind]int{clock.Confirmed: 2, clock.Refused: 1}
-	if got := count(outcomes); !maps.Equal(got, want) || outcomes[1].Reason != "content_type has 256 bytes, AMQP allows 255" {
+	if got := count(outcomes); !maps.Equal(got, want) ||
+		outcomes[1].Reason != "content_type has 256 bytes, AMQP allows 255" {
 		t.Fatalf("got %+v", outcomes)
 	}
 }
@@ -440,7 +444,8 @@ func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 	broken(true)
 	b.must(l.Open(t.Context(), 2*minReturns))
 	broken(false)
-	wantAll(t, l.Deliver(t.Context(), rings("shop", 2*minReturns), within(20*time.Second, 30*time.Second)), clock.Confirmed)
+	wantAll(t, l.Deliver(t.Context(), rings("shop", 2*minReturns), within(20*time.Second, 30*time.Second)),
+		clock.Confirmed)
 }
 
 // Deliver opens no connection and no lane channel, because Open does that before the claim.

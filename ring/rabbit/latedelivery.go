@@ -63,7 +63,8 @@ var _ ring.LateRings = (*lateDelivery)(nil)
 // setAside takes the delivery and the link off the lane.
 func (l *lane) setAside() *lateDelivery {
 	now := time.Now()
-	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now, othersFrom: map[string]time.Time{}, besideRings: map[string]proof{}}
+	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now,
+		othersFrom: map[string]time.Time{}, besideRings: map[string]proof{}}
 	l.places.taken.Add(1)
 	l.s.lastConfirms.begin()
 	l.current, l.link, l.ch, l.sides = delivery{s: l.s}, nil, nil, nil
@@ -96,7 +97,8 @@ func (d *lateDelivery) update() {
 	d.resolveFaulted(ctx)
 	if closed && d.unresolved() > 0 {
 		d.s.metrics.errors.WithLabelValues(kindConnection).Inc()
-		d.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: fmt.Sprintf("connection lost before the late confirm: %s", d.link.cause(ctx))})
+		d.setUnresolved(clock.Outcome{Kind: clock.Doubtful,
+			Reason: fmt.Sprintf("connection lost before the late confirm: %s", d.link.cause(ctx))})
 	}
 	if d.unresolved() < before {
 		d.progress, d.besideProbes = time.Now(), proof{}
@@ -183,7 +185,8 @@ func (d *lateDelivery) Stuck() bool {
 // confirms rings of the application in time on other connections, and also for longer than any late confirm took.
 func (d *lateDelivery) passedOver(application string) bool {
 	confirms, p := &d.s.lastConfirms, d.besideRings[application]
-	lasts := p.lasts(d.progress, stuckBesideRings, func(t time.Time) bool { return confirms.inTimeSince(application, t) })
+	lasts := p.lasts(d.progress, stuckBesideRings,
+		func(t time.Time) bool { return confirms.inTimeSince(application, t) })
 	d.besideRings[application] = p
 	return lasts && time.Since(d.since) > confirms.longest()+stuckBesideRings
 }

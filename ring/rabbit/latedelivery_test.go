@@ -87,7 +87,8 @@ func TestLateRingsAreInDoubtWithoutConnection(t *testing.T) {
 	late := delayRings(t, l, p, rings("shop", 5))
 	p.stall(false)
 	p.cut()
-	eventually(t, hangGuard, "the rings have outcomes", func() bool { return count(late.Outcomes())[clock.Awaited] == 0 })
+	eventually(t, hangGuard, "the rings have outcomes",
+		func() bool { return count(late.Outcomes())[clock.Awaited] == 0 })
 	l = laneOf(t, startUsable(t, cfg)) // the first session may notice the cut only during a delivery
 	ended := delayRings(t, l, p, rings("shop", 5))
 	ended.End()
@@ -204,7 +205,8 @@ func TestSilentApplicationIsGivenUpAlone(t *testing.T) {
 	l.confirm("other")
 	l.expect("only others were confirmed for some time", 5)
 	for i, o := range l.Outcomes() {
-		if want := l.rings[i].Application == "shop"; (o.Kind == clock.Doubtful) != want || want && o.Reason != givenUpReason {
+		if want := l.rings[i].Application == "shop"; (o.Kind == clock.Doubtful) != want ||
+			want && o.Reason != givenUpReason {
 			t.Errorf("ring of %s: %+v", l.rings[i].Application, o)
 		}
 	}

@@ -66,7 +66,9 @@ func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGrou
 }
 
 // dialHost opens a connection to one host. The TCP connect takes at most connectTime.
-func (s *Session) dialHost(ctx context.Context, role string, host *brokerHost, connectTime time.Duration) (*link, error) {
+func (s *Session) dialHost(
+	ctx context.Context, role string, host *brokerHost, connectTime time.Duration,
+) (*link, error) {
 	s.metrics.dials.WithLabelValues(role, host.name()).Inc()
 	l := &link{
 		host:           host,

@@ -364,7 +364,8 @@ func wantAll(tb testing.TB, outcomes []clock.Outcome, kind clock.OutcomeKind) {
 	tb.Helper()
 	for i, o := range outcomes {
 		if o.Kind != kind {
-			tb.Fatalf("outcome %d of %d is %s (%s), want %s; all: %v", i, len(outcomes), o.Kind, o.Reason, kind, count(outcomes))
+			tb.Fatalf("outcome %d of %d is %s (%s), want %s; all: %v", i, len(outcomes), o.Kind, o.Reason, kind,
+				count(outcomes))
 		}
 	}
 }

@@ -32,7 +32,8 @@ func newManagement(raw, vhost string) (*management, error) {
 		return nil, nil
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" ||
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" ||
+		u.Fragment != "" ||
 		strings.Contains(u.Path, "@") { // a password with an unescaped "#", "?" or "/" parses too
 		return nil, errManagementURL
 	}
@@ -55,7 +56,8 @@ type binding struct {
 
 // bindings returns the bindings whose source is the exchange.
 func (m *management) bindings(ctx context.Context, exchange string) (bindings []binding, err error) {
-	err = m.get(ctx, "/api/exchanges/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(exchange)+"/bindings/source", &bindings)
+	err = m.get(ctx, "/api/exchanges/"+url.PathEscape(m.vhost)+"/"+url.PathEscape(exchange)+"/bindings/source",
+		&bindings)
 	return bindings, err
 }
 

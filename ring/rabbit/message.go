@@ -104,7 +104,8 @@ func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, e
 	binary.BigEndian.PutUint32(b[table:], uint32(len(b)-table-4))
 	e.buf = endFrame(append(b, p.after...), start)
 	if size := len(e.buf) - start - frameOverhead; e.maxHeader > 0 && size > e.maxHeader {
-		return nil, fmt.Errorf("the properties of the message take %d bytes, and the broker takes %d", size, e.maxHeader)
+		return nil, fmt.Errorf("the properties of the message take %d bytes, and the broker takes %d", size,
+			e.maxHeader)
 	}
 	return e.buf, nil
 }

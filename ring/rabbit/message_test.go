@@ -37,7 +37,8 @@ func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			r := drawRing(t, conn.Config.FrameSize)
-			e := newMessageEncoder("clock.test", rapid.SampledFrom([]Headers{FullHeaders, LeanHeaders}).Draw(t, "headers"))
+			e := newMessageEncoder("clock.test",
+				rapid.SampledFrom([]Headers{FullHeaders, LeanHeaders}).Draw(t, "headers"))
 			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers", e.headers)); err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +52,8 @@ func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 func drawRing(t *rapid.T, frameMax int) clock.Ring {
 	room := max(frameMax-frameOverhead, 0)
 	sizes := rapid.OneOf(
-		rapid.SampledFrom([]int{0, 1, max(room-1, 0), room, room + 1, max(2*room-1, 0), 2 * room, 3*room + 1, muxBuffer - 7, muxBuffer}),
+		rapid.SampledFrom([]int{0, 1, max(room-1, 0), room, room + 1, max(2*room-1, 0), 2 * room, 3*room + 1,
+			muxBuffer - 7, muxBuffer}),
 		rapid.IntRange(0, 300),
 	)
 	number := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.SampledFrom([]int64{1<<31 - 1, math.MaxInt64}))
@@ -71,7 +73,8 @@ func drawRing(t *rapid.T, frameMax int) clock.Ring {
 		ContentType: rapid.StringN(0, -1, maxShortString).Draw(t, "content type"),
 		AckTimeout:  rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "ack timeout"),
 		Priority:    rapid.IntRange(0, 9).Draw(t, "priority"),
-		Traceparent: rapid.SampledFrom([]string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}).Draw(t, "traceparent"),
+		Traceparent: rapid.SampledFrom([]string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}).Draw(t,
+			"traceparent"),
 	}
 }
 
@@ -83,8 +86,10 @@ func publishing(r *clock.Ring, replyTo string, headers Headers) amqp.Publishing 
 			"x-rung-at": int64(r.RungAt), "x-generation": r.Generation, "x-ring-no": int32(r.RingNo),
 			"x-retry-times": int32(r.RetryTimes()), "x-claim-id": r.ClaimID,
 		},
-		ContentType: r.ContentType, DeliveryMode: amqp.Persistent, Priority: uint8(r.Priority), CorrelationId: r.BusinessID,
-		MessageId: r.MessageID(), Timestamp: time.UnixMilli(int64(r.RingAt)), Type: "alarm.ring", AppId: "clockd", Body: r.Payload,
+		ContentType: r.ContentType, DeliveryMode: amqp.Persistent, Priority: uint8(r.Priority),
+		CorrelationId: r.BusinessID,
+		MessageId:     r.MessageID(), Timestamp: time.UnixMilli(int64(r.RingAt)), Type: "alarm.ring", AppId: "clockd",
+		Body: r.Payload,
 	}
 	if headers == LeanHeaders {
 		for _, name := range []string{"x-application", "x-business-id", "x-generation", "x-ring-no"} {
@@ -148,7 +153,8 @@ func compareFrames(t *rapid.T, got, want []frame) {
 			}
 		}
 		if g.kind != w.kind || g.channel != w.channel || !bytes.Equal(g.payload, w.payload) {
-			t.Fatalf("frame %d is\n%d %d %.200q, want\n%d %d %.200q", i, g.kind, g.channel, g.payload, w.kind, w.channel, w.payload)
+			t.Fatalf("frame %d is\n%d %d %.200q, want\n%d %d %.200q", i, g.kind, g.channel, g.payload, w.kind,
+				w.channel, w.payload)
 		}
 	}
 }

@@ -76,7 +76,8 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_rabbit_dials_total", Help: "Attempts to connect to a host of the broker, reconnects included.",
+			Name: "clockd_rabbit_dials_total",
+			Help: "Attempts to connect to a host of the broker, reconnects included.",
 		}, []string{"role", "host"}),
 		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "clockd_rabbit_connections", Help: "Open connections to a host of the broker.",
@@ -88,21 +89,26 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "clockd_rabbit_usable", Help: "1 if rings can be handed over to the broker, else 0.",
 		}),
 		blocked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "clockd_rabbit_blocked_connections", Help: "Connections that the broker blocks because of a memory or disk alarm.",
+			Name: "clockd_rabbit_blocked_connections",
+			Help: "Connections that the broker blocks because of a memory or disk alarm.",
 		}),
 		confirmWait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "clockd_rabbit_confirm_wait_seconds", Help: "Time from the last write of a delivery until all its messages are confirmed or given up.",
+			Name:                        "clockd_rabbit_confirm_wait_seconds",
+			Help:                        "Time from the last write of a delivery until all its messages are confirmed or given up.",
 			Buckets:                     prometheus.ExponentialBuckets(0.0005, 2, 13), // to 2 s
 			NativeHistogramBucketFactor: 1.1,
 		}),
 		writes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_delivery_writes_total", Help: "Writes to the socket in deliveries. One write carries many messages.",
+			Name: "clockd_rabbit_delivery_writes_total",
+			Help: "Writes to the socket in deliveries. One write carries many messages.",
 		}),
 		wakesSent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_wakes_sent_total", Help: "Wake-ups written to the broker, for the node that owns the shard.",
+			Name: "clockd_rabbit_wakes_sent_total",
+			Help: "Wake-ups written to the broker, for the node that owns the shard.",
 		}),
 		wakesDropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clockd_rabbit_wakes_dropped_total", Help: "Wake-ups dropped because the broker was unreachable or slow. The sweep finds their alarms.",
+			Name: "clockd_rabbit_wakes_dropped_total",
+			Help: "Wake-ups dropped because the broker was unreachable or slow. The sweep finds their alarms.",
 		}),
 		wakesReceived: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clockd_rabbit_wakes_received_total", Help: "Wake-ups received for shards of this node.",
@@ -116,7 +122,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}, []string{"result"}),
 	}
 	m.intake = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "clockd_rabbit_intake_messages_total", Help: "Delayed messages that the intake has consumed, by result. A held message counts each time.",
+		Name: "clockd_rabbit_intake_messages_total",
+		Help: "Delayed messages that the intake has consumed, by result. A held message counts each time.",
 	}, []string{"result"})
 	for _, kind := range []string{kindDial, kindSetup, kindProbe, kindWrite, kindTimeout, kindConnection, kindChannel} {
 		m.errors.WithLabelValues(kind)

@@ -29,11 +29,15 @@ var confirmCases = []struct {
 	{name: "one nacked before all are acked", says: join(each(basicNack, 3), upTo(basicAck, 6)), want: "ccnccc"},
 	{name: "one acked before all are nacked", says: join(each(basicAck, 6), upTo(basicNack, 6)), want: "nnnnnc"},
 	{name: "twice", says: join(each(basicAck, 1, 1, 2, 2), upTo(basicNack, 2), upTo(basicAck, 6)), want: "cccccc"},
-	{name: "of messages never sent", says: join(each(basicNack, 0, 7, 1<<63), upTo(basicNack, 0, 8), upTo(basicAck, 6)), want: "cccccc"},
+	{name: "of messages never sent", says: join(each(basicNack, 0, 7, 1<<63), upTo(basicNack, 0, 8), upTo(basicAck, 6)),
+		want: "cccccc"},
 	{name: "one returned", back: true, says: each(basicAck, 1, 2, 3, 4, 5, 6), want: "cccccr"},
 	{name: "one returned, all at once", back: true, says: upTo(basicAck, 6), want: "cccccr"},
-	{name: "heartbeats between", says: join(heartbeatFrames, upTo(basicAck, 4), heartbeatFrames, upTo(basicAck, 6)), want: "cccccc"},
-	{name: "channel closed for one of them", says: join(upTo(basicAck, 2), each(basicNack, 4), channelCloseFrames(406, "PRECONDITION_FAILED")), want: "ccxnxx"},
+	{name: "heartbeats between", says: join(heartbeatFrames, upTo(basicAck, 4), heartbeatFrames, upTo(basicAck, 6)),
+		want: "cccccc"},
+	{name: "channel closed for one of them",
+		says: join(upTo(basicAck, 2), each(basicNack, 4), channelCloseFrames(406, "PRECONDITION_FAILED")),
+		want: "ccxnxx"},
 	{name: "exchange gone", says: join(upTo(basicAck, 2), channelCloseFrames(404, "NOT_FOUND")), want: "ccdddd"},
 	{name: "connection cut", says: join(each(basicAck, 5), each(basicNack, 1)), cut: true, want: "ndddcd"},
 	{name: "connection cut at once", cut: true, want: "dddddd"},
@@ -63,7 +67,8 @@ func join(parts ...[]frame) (frames []frame) {
 }
 
 var outcomeLetters = map[clock.OutcomeKind]byte{
-	clock.Confirmed: 'c', clock.Nacked: 'n', clock.Returned: 'r', clock.Refused: 'x', clock.Doubtful: 'd', clock.Unsent: 'u',
+	clock.Confirmed: 'c', clock.Nacked: 'n', clock.Returned: 'r', clock.Refused: 'x', clock.Doubtful: 'd',
+	clock.Unsent:  'u',
 	clock.Awaited: 'a',
 }
 
@@ -350,7 +355,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 func TestMuxReplacesConfirmsByHeartbeats(t *testing.T) {
 	t.Parallel()
 	m := newMux(&recorder{})
-	m.reader.Reset(bytes.NewReader(encode(join([]frame{confirmSelectOkFrame}, each(basicAck, 1), upTo(basicAck, 5))...)))
+	m.reader.Reset(bytes.NewReader(encode(join([]frame{confirmSelectOkFrame}, each(basicAck, 1),
+		upTo(basicAck, 5))...)))
 	got, err := io.ReadAll(m)
 	if want := join([]frame{confirmSelectOkFrame}, heartbeatFrames); err != nil || !bytes.Equal(got, encode(want...)) {
 		t.Errorf("the library reads %x, %v", got, err)

@@ -30,7 +30,8 @@ func setMemoryAlarm(t *testing.T, on bool) {
 		mark = "0.0000001"
 		t.Cleanup(func() { setMemoryAlarm(t, false) })
 	}
-	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("vm_memory_monitor:set_vm_memory_high_watermark(%s), rabbit_alarm:get_alarms().", mark))
+	onPrivate(t, "ctl", "rabbitmq", "eval",
+		fmt.Sprintf("vm_memory_monitor:set_vm_memory_high_watermark(%s), rabbit_alarm:get_alarms().", mark))
 }
 
 func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
@@ -56,7 +57,8 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 		}
 	}
 	wantAll(t, l.Deliver(t.Context(), batch, ampleLimits()), clock.Unsent) // while the broker is blocked
-	eventually(t, 5*time.Second, "the control connection is blocked", func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
+	eventually(t, 5*time.Second, "the control connection is blocked",
+		func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
 	<-time.After(2 * cfg.ProbeTimeout) // a blocked probe does not time out
 	if err := s.Usable(); err == nil || testutil.ToFloat64(s.metrics.errors.WithLabelValues(kindProbe)) != 0 {
 		t.Errorf("usable: %v", err)
@@ -82,7 +84,8 @@ func TestMemoryAlarmIsNoticedWithoutDeliveries(t *testing.T) {
 	b := open(t, privateBroker(t))
 	setMemoryAlarm(t, true)
 	s := run(t, b.config())
-	eventually(t, 5*time.Second, "a blocked connection", func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
+	eventually(t, 5*time.Second, "a blocked connection",
+		func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
 	if err := s.Usable(); err == nil || !strings.Contains(err.Error(), "low on memory") {
 		t.Errorf("usable: %v", err)
 	}
@@ -111,7 +114,8 @@ func TestDeliveryIsConfirmedAfterAShortBlock(t *testing.T) {
 	var blocked atomic.Bool
 	delivering.Go(func() {
 		for !blocked.Load() { // the alarm may reach the connection after the first deliveries
-			delivered = append(delivered, openAndDeliver(t.Context(), l, rings("shop", 5), within(20*time.Second, hangGuard))...)
+			delivered = append(delivered,
+				openAndDeliver(t.Context(), l, rings("shop", 5), within(20*time.Second, hangGuard))...)
 		}
 	})
 	eventually(t, 5*time.Second, "a blocked connection", func() bool { return s.Usable() != nil })
@@ -197,8 +201,10 @@ func TestStoppedBrokerIsUnusableUntilItContinues(t *testing.T) {
 func TestTooLargeMessageIsRefusedAloneWhenRepeated(t *testing.T) {
 	b := open(t, privateBroker(t))
 	// RabbitMQ 3 reads the environment, and RabbitMQ 4 a term that it has set at its start
-	restoreAfter(t, "ctl", "rabbitmq", "eval", "application:unset_env(rabbit, max_message_size), persistent_term:put(max_message_size, 16777216).")
-	onPrivate(t, "ctl", "rabbitmq", "eval", "application:set_env(rabbit, max_message_size, 1000), persistent_term:put(max_message_size, 1000).")
+	restoreAfter(t, "ctl", "rabbitmq", "eval",
+		"application:unset_env(rabbit, max_message_size), persistent_term:put(max_message_size, 16777216).")
+	onPrivate(t, "ctl", "rabbitmq", "eval",
+		"application:set_env(rabbit, max_message_size, 1000), persistent_term:put(max_message_size, 1000).")
 	s := startUsable(t, b.config())
 	queue := b.queue("shop", quorum)
 	l := laneOf(t, s)
@@ -303,7 +309,8 @@ func TestExchangeWithoutPermissionLeavesNoRingInDoubt(t *testing.T) {
 	t.Cleanup(func() { permit(".*") })
 	permit("^(?!" + forbidden + ").*")
 	t.Cleanup(func() {
-		onPrivate(t, "ctl", "rabbitmq", "eval", "rabbit_auth_backend_internal:clear_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"test\">>).")
+		onPrivate(t, "ctl", "rabbitmq", "eval",
+			"rabbit_auth_backend_internal:clear_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"test\">>).")
 	})
 	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
 		"rabbit_auth_backend_internal:set_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"%s\">>, <<\"^key$\">>, <<\".*\">>, <<\"test\">>).", partly))

@@ -12,7 +12,9 @@ import (
 // keepConnected calls serve again and again until ctx ends. serve opens one connection of the role, uses it until it
 // ends, and returns the reason. established reports whether the connection became usable. The pause between two calls
 // grows until a connection is established.
-func (s *Session) keepConnected(ctx context.Context, role string, serve func(context.Context) (established bool, err error)) {
+func (s *Session) keepConnected(
+	ctx context.Context, role string, serve func(context.Context) (established bool, err error),
+) {
 	backoff, failures := clock.Backoff{First: s.cfg.BackoffMin, Last: s.cfg.BackoffMax}, 0
 	var logged []string // the last errors, one for each host: hosts that fail in turn have errors of their own
 	for ctx.Err() == nil {

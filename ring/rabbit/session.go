@@ -72,7 +72,8 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Session{
-		cfg: cfg, destinations: deps.Destination, address: address(hosts), turn: newHostTurn(hosts), management: api, log: log, metrics: m, health: newHealth(m),
+		cfg: cfg, destinations: deps.Destination, address: address(hosts), turn: newHostTurn(hosts), management: api,
+		log: log, metrics: m, health: newHealth(m),
 		silence:      silence,
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),

@@ -32,7 +32,8 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 	go func() { ended <- s.Run(ctx) }()
 	waitUsable(t, s, 5*time.Second)
 	if s.Accepts("anything") != nil || s.Warnings() != nil || testutil.ToFloat64(s.metrics.usable) != 1 {
-		t.Errorf("accepts %v, warnings %q, gauge %v", s.Accepts("anything"), s.Warnings(), testutil.ToFloat64(s.metrics.usable))
+		t.Errorf("accepts %v, warnings %q, gauge %v", s.Accepts("anything"), s.Warnings(),
+			testutil.ToFloat64(s.metrics.usable))
 	}
 	l := s.Lane(1)
 	b.queue("shop", nil)
@@ -71,7 +72,8 @@ func TestExchangeOfAnotherTypeIsReported(t *testing.T) {
 	eventually(t, 5*time.Second, "a clear reason", func() bool {
 		err := s.Usable()
 		return strings.Contains(err.Error(), "not as a durable direct exchange") &&
-			strings.Contains(err.Error(), "CLOCKD_AMQP_EXCHANGE") && strings.Contains(err.Error(), "406 PRECONDITION_FAILED")
+			strings.Contains(err.Error(), "CLOCKD_AMQP_EXCHANGE") &&
+			strings.Contains(err.Error(), "406 PRECONDITION_FAILED")
 	})
 	b.must(b.ch.ExchangeDelete(b.exchange, false, false)) // as a person does after reading the error
 	waitUsable(t, s, 5*time.Second)

@@ -79,8 +79,10 @@ func TestUnreadableHeadersAreNoticed(t *testing.T) {
 // everyField returns a field of each type.
 func everyField() (b []byte) {
 	for _, value := range []string{
-		"V", "t\x01", "b\x01", "B\x01", "s\x00\x01", "u\x00\x01", "I\x00\x00\x00\x01", "i\x00\x00\x00\x01", "f\x00\x00\x00\x01", "D\x01\x00\x00\x00\x01",
-		"l\x00\x00\x00\x00\x00\x00\x00\x01", "d\x00\x00\x00\x00\x00\x00\x00\x01", "T\x00\x00\x00\x00\x00\x00\x00\x01", "S\x00\x00\x00\x01s",
+		"V", "t\x01", "b\x01", "B\x01", "s\x00\x01", "u\x00\x01", "I\x00\x00\x00\x01", "i\x00\x00\x00\x01",
+		"f\x00\x00\x00\x01", "D\x01\x00\x00\x00\x01",
+		"l\x00\x00\x00\x00\x00\x00\x00\x01", "d\x00\x00\x00\x00\x00\x00\x00\x01", "T\x00\x00\x00\x00\x00\x00\x00\x01",
+		"S\x00\x00\x00\x01s",
 		"x\x00\x00\x00\x01x", "A\x00\x00\x00\x01V", "F\x00\x00\x00\x03\x01nV",
 	} {
 		b = append(appendShort(b, "of"+value[:1]), value...)
@@ -101,7 +103,8 @@ func headerFrame(channel uint16, fields []byte) []byte {
 // properties are the message's own.
 func FuzzLibraryReadsTheHeaders(f *testing.F) {
 	for _, fields := range [][]byte{
-		nil, everyField(), rawNested("d", 31), rawNested("d", 61), rawArray("w", 9000), append(appendShort(nil, "u"), '?'), {5, 'a'},
+		nil, everyField(), rawNested("d", 31), rawNested("d", 61), rawArray("w", 9000),
+		append(appendShort(nil, "u"), '?'), {5, 'a'},
 		append(appendShort(nil, "a"), 'A', 0, 0, 0, 9, 't', 1), bytes.Repeat([]byte("\x01aV"), 8193),
 	} {
 		f.Add(fields)
@@ -144,7 +147,8 @@ func FuzzLibraryReadsTheHeaders(f *testing.F) {
 		if d.ContentType != "text/plain" || d.MessageId != "id" {
 			t.Errorf("the message has the type %q and the id %q", d.ContentType, d.MessageId)
 		}
-		if _, marked := d.Headers[headerUnreadable]; marked == isReadable(fields) && !bytes.Contains(fields, []byte(headerUnreadable)) {
+		if _, marked := d.Headers[headerUnreadable]; marked == isReadable(fields) &&
+			!bytes.Contains(fields, []byte(headerUnreadable)) {
 			t.Errorf("marked %t", marked)
 		}
 		_ = conn.Close()

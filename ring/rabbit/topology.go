@@ -99,7 +99,8 @@ func (s *Session) declareAnswers(l *link, queue string) (unlimited bool, warning
 		return err
 	})
 	if err != nil {
-		return false, nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, describe(refused), describe(err))
+		return false, nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, describe(refused),
+			describe(err))
 	}
 	return false, warnings, nil
 }

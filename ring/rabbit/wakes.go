@@ -97,8 +97,9 @@ func (w *Wakes) Run(ctx context.Context) error {
 		l := &wakeConn{w: w, failed: make(chan error, 2)}
 		err := l.serve(ctx)
 		if ctx.Err() == nil {
-			w.s.health.warn(roleWakes, []string{"wake-ups between nodes are not exchanged, so that an alarm set on another " +
-				"node shortly before it is due may ring a second late: " + err.Error()})
+			w.s.health.warn(roleWakes,
+				[]string{"wake-ups between nodes are not exchanged, so that an alarm set on another " +
+					"node shortly before it is due may ring a second late: " + err.Error()})
 		}
 		return l.established, err
 	})
@@ -168,7 +169,8 @@ func (l *wakeConn) consume() (err error) {
 	if l.receiveChannel, err = l.link.plainChannel(); err != nil {
 		return err
 	}
-	queue, err := l.receiveChannel.QueueDeclare("", false, true, true, false, amqp.Table{"x-max-length": int32(wakeBacklog)})
+	queue, err := l.receiveChannel.QueueDeclare("", false, true, true, false,
+		amqp.Table{"x-max-length": int32(wakeBacklog)})
 	if err != nil {
 		return fmt.Errorf("declare a queue for wake-ups: %w", describe(err))
 	}
@@ -223,7 +225,10 @@ func (l *wakeConn) rebind(wanted map[int]bool) error {
 		if wanted[shard] {
 			continue
 		}
-		err := l.link.bounded(func() error { return l.receiveChannel.QueueUnbind(l.queue, strconv.Itoa(shard), l.w.exchange(), nil) })
+		err := l.link.bounded(func() error {
+			return l.receiveChannel.QueueUnbind(l.queue, strconv.Itoa(shard),
+				l.w.exchange(), nil)
+		})
 		if err != nil {
 			return fmt.Errorf("unbind shard %d from wake-ups: %w", shard, describe(err))
 		}

@@ -23,7 +23,8 @@ type listener struct {
 // listen starts a listener. It runs until the end of the test, or until stop is called.
 func listen(tb testing.TB, cfg Config) (l *listener, stop func()) {
 	tb.Helper()
-	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s, err := New(cfg,
+		Deps{Log: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -268,7 +269,8 @@ func TestWakeExchangeOfAnotherTypeCausesAWarning(t *testing.T) {
 	one, _ := listen(t, cfg)
 	eventually(t, 5*time.Second, "a warning", func() bool {
 		w := one.s.Warnings()
-		return len(w) == 1 && strings.Contains(w[0], "a second late") && strings.Contains(w[0], "not as a durable direct exchange")
+		return len(w) == 1 && strings.Contains(w[0], "a second late") &&
+			strings.Contains(w[0], "not as a durable direct exchange")
 	})
 	b.must(b.ch.ExchangeDelete(b.exchange+".wake", false, false))
 	one.follow(t, 1)
@@ -286,7 +288,8 @@ func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
 	l.follow(t, 1)
 	b.channel()
 	for _, headers := range unreadable() {
-		b.must(b.ch.Publish(b.exchange+".wake", "1", false, false, amqp.Publishing{Headers: headers, Body: []byte("unreadable")}))
+		b.must(b.ch.Publish(b.exchange+".wake", "1", false, false,
+			amqp.Publishing{Headers: headers, Body: []byte("unreadable")}))
 	}
 	b.must(b.ch.Publish(b.exchange+".wake", "1", false, false, amqp.Publishing{Body: []byte("readable")}))
 	l.hears(t, "unreadable", "unreadable", "unreadable", "readable")

@@ -30,7 +30,8 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 	var applications sync.WaitGroup
 	for application, ringIndexes := range byApplication(rings) {
 		part := &handover{
-			limits: limits, application: application, handed: &l.target.handed, rings: rings, delivery: d, outlet: l.target.outlet(application), began: time.Now(),
+			limits: limits, application: application, handed: &l.target.handed, rings: rings, delivery: d,
+			outlet: l.target.outlet(application), began: time.Now(),
 			reports: make(chan report, len(ringIndexes)), // at most one report per ring, so a report never blocks
 		}
 		d.parts = append(d.parts, part)

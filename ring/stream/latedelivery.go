@@ -48,7 +48,8 @@ func (d *lateDelivery) End() {
 	d.cancel()
 	for i := range d.Outcomes() {
 		if o := &d.outcomes[i]; o.Kind == clock.Awaited {
-			*o = clock.Outcome{Kind: clock.Doubtful, Reason: "the subscriber did not report whether the ring was written"}
+			*o = clock.Outcome{Kind: clock.Doubtful,
+				Reason: "the subscriber did not report whether the ring was written"}
 		}
 	}
 	d.parts = nil

@@ -78,7 +78,8 @@ func later(a, b time.Time) time.Time {
 
 // New returns a Target without subscribers.
 func New() *Target {
-	return &Target{changed: make(chan struct{}, 1), applicationsChanged: make(chan struct{}, 1), outlets: map[string]*outlet{}}
+	return &Target{changed: make(chan struct{}, 1), applicationsChanged: make(chan struct{}, 1),
+		outlets: map[string]*outlet{}}
 }
 
 // Usable returns nil, because a stream needs no connection of its own. Accepts tells whether an application has a

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func rings(application string, n int) []clock.Ring {
 	rs := make([]clock.Ring, n)
 	for i := range rs {
-		rs[i] = clock.Ring{AlarmID: int64(i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprint(i)}, Generation: 1, RingNo: 1}
+		rs[i] = clock.Ring{AlarmID: int64(i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprint(i)},
+			Generation: 1, RingNo: 1}
 	}
 	return rs
 }
@@ -136,7 +137,8 @@ func TestAcceptsWhileSubscribed(t *testing.T) {
 	first.Close()
 	first.Close() // counts once
 	if target.Accepts("a") != nil || target.Accepts("b") == nil || target.Subscribers() != 1 || target.Usable() != nil {
-		t.Errorf("after the first of two subscribers left: accepts %v, subscribers %d", target.Accepts("a"), target.Subscribers())
+		t.Errorf("after the first of two subscribers left: accepts %v, subscribers %d", target.Accepts("a"),
+			target.Subscribers())
 	}
 	second.Close()
 	if target.Accepts("a") == nil || target.Subscribers() != 0 || len(target.outlets) != 0 {
@@ -313,7 +315,8 @@ func TestOutcomesAgreeWithSubscribersThatComeAndGo(t *testing.T) {
 			lane := target.Lane(1)
 			for range 50 {
 				batch := append(rings("app0", 100), rings("app1", 50+i)...)
-				limits := ring.Limits{WriteBy: time.Now().Add(20 * time.Millisecond), ReplyBy: time.Now().Add(5 * time.Second)}
+				limits := ring.Limits{WriteBy: time.Now().Add(20 * time.Millisecond),
+					ReplyBy: time.Now().Add(5 * time.Second)}
 				for k, n := range count(lane.Deliver(t.Context(), batch, limits)) {
 					switch k {
 					case clock.Confirmed:
@@ -419,9 +422,13 @@ func TestSubscriberThatReportsSteadilyIsWaitedFor(t *testing.T) {
 		want   map[clock.OutcomeKind]int
 	}{
 		{true, patience / 10, map[clock.OutcomeKind]int{clock.Confirmed: 8 * maxDelivery}},
-		{true, 2 * patience / 5, map[clock.OutcomeKind]int{clock.Confirmed: 2 * maxDelivery, clock.Awaited: maxDelivery, clock.Untaken: 5 * maxDelivery}},
+		{true, 2 * patience / 5,
+			map[clock.OutcomeKind]int{clock.Confirmed: 2 * maxDelivery, clock.Awaited: maxDelivery,
+				clock.Untaken: 5 * maxDelivery}},
 		{false, maxPatience / 10, map[clock.OutcomeKind]int{clock.Confirmed: 8 * maxDelivery}},
-		{false, maxPatience / 3, map[clock.OutcomeKind]int{clock.Confirmed: 3 * maxDelivery, clock.Awaited: maxDelivery, clock.Untaken: 4 * maxDelivery}},
+		{false, maxPatience / 3,
+			map[clock.OutcomeKind]int{clock.Confirmed: 3 * maxDelivery, clock.Awaited: maxDelivery,
+				clock.Untaken: 4 * maxDelivery}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			target := New()

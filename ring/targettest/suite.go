@@ -75,8 +75,11 @@ func rings(n int, applications ...string) (all []clock.Ring) {
 		for j, application := range applications {
 			payload := fmt.Sprintf(`{"n":%d}`, i)
 			all = append(all, clock.Ring{
-				AlarmID: int64(1000*j + i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprintf("order/%d", i)}, Generation: 2, RingNo: 3,
-				RingAt: 1_700_000_000_000, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim", Payload: []byte(payload), PayloadKind: clock.JSON,
+				AlarmID: int64(1000*j + i + 1),
+				Key:     clock.Key{Application: application, BusinessID: fmt.Sprintf("order/%d", i)}, Generation: 2,
+				RingNo: 3,
+				RingAt: 1_700_000_000_000, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim",
+				Payload: []byte(payload), PayloadKind: clock.JSON,
 				ContentType: "application/json",
 			})
 		}
@@ -160,7 +163,8 @@ func (s *suite) wantReceived(all []clock.Ring, application string, times int) {
 	for _, got := range s.bench.Received(application) {
 		copies[got.MessageID]++
 		r := want[got.MessageID]
-		if r == nil || got.BusinessID != r.BusinessID || got.Payload != string(r.Payload) || got.ContentType != r.ContentType {
+		if r == nil || got.BusinessID != r.BusinessID || got.Payload != string(r.Payload) ||
+			got.ContentType != r.ContentType {
 			s.Errorf("%s received %+v", application, got)
 		}
 	}

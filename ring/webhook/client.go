@@ -21,7 +21,8 @@ func (t *Target) newTransport() *http.Transport {
 		MaxConnsPerHost:        t.cfg.HostConcurrency,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: maxHeadBytes,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 5 * time.Second},
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second,
+			WriteByteTimeout: 5 * time.Second},
 	}
 	if t.cfg.EnvironmentProxy {
 		transport.Proxy = t.proxy
@@ -30,7 +31,8 @@ func (t *Target) newTransport() *http.Transport {
 }
 
 func (t *Target) tlsConfig(host string) *tls.Config {
-	return &tls.Config{ServerName: host, RootCAs: t.rootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	return &tls.Config{ServerName: host, RootCAs: t.rootCAs, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"}}
 }
 
 // dialTLS connects to an address, and shakes hands.

@@ -15,7 +15,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	targettest.Run(t, targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true})
+	targettest.Run(t,
+		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true})
 }
 
 // conformanceBench is a target whose receivers are HTTP servers.
@@ -30,7 +31,8 @@ type conformanceBench struct {
 
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
-	b := &conformanceBench{bench: openTarget(t), wait: make(chan struct{}), received: map[string][]targettest.Received{}}
+	b := &conformanceBench{bench: openTarget(t), wait: make(chan struct{}),
+		received: map[string][]targettest.Received{}}
 	b.reply = sync.OnceFunc(func() { close(b.wait) })
 	return b
 }
@@ -48,7 +50,8 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 		id, _ := url.PathUnescape(r.Header.Get(headerBusinessID))
 		b.mu.Lock()
 		b.received[application] = append(b.received[application], targettest.Received{
-			MessageID: r.Header.Get(headerID), BusinessID: id, ContentType: r.Header.Get("Content-Type"), Payload: string(body),
+			MessageID: r.Header.Get(headerID), BusinessID: id, ContentType: r.Header.Get("Content-Type"),
+			Payload: string(body),
 		})
 		b.mu.Unlock()
 		if how == targettest.Late {

@@ -138,8 +138,10 @@ func rings(application string, n int) []clock.Ring {
 	all := make([]clock.Ring, n)
 	for i := range all {
 		all[i] = clock.Ring{
-			AlarmID: int64(i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprint("b", i)}, Generation: 1, RingNo: 1,
-			RingAt: 1_700_000_000_000, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim", Payload: []byte(`{"n":1}`),
+			AlarmID: int64(i + 1), Key: clock.Key{Application: application, BusinessID: fmt.Sprint("b", i)},
+			Generation: 1, RingNo: 1,
+			RingAt: 1_700_000_000_000, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "claim",
+			Payload:     []byte(`{"n":1}`),
 			PayloadKind: clock.JSON, ContentType: "application/json",
 		}
 	}

@@ -16,7 +16,9 @@ import (
 )
 
 // openOthers returns a bench with a gateway, and with a patience that a machine which others use does not exhaust.
-func openOthers(t *testing.T, patience time.Duration, change ...func(*Config, *Deps)) (*bench, *targettest.OthersBench) {
+func openOthers(
+	t *testing.T, patience time.Duration, change ...func(*Config, *Deps),
+) (*bench, *targettest.OthersBench) {
 	t.Helper()
 	g := &targettest.Gateway{}
 	g.Serve(t, &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -39,7 +41,8 @@ func openOthers(t *testing.T, patience time.Duration, change ...func(*Config, *D
 			if mayHang {
 				path = "/hang"
 			}
-			b.point(application, g.URL(host)+path, func(e *settings.Webhook) { e.Timeout, e.Concurrency = time.Minute, concurrency })
+			b.point(application, g.URL(host)+path,
+				func(e *settings.Webhook) { e.Timeout, e.Concurrency = time.Minute, concurrency })
 		},
 		Rings: rings,
 	}

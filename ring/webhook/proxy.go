@@ -35,7 +35,9 @@ func withProxy(ctx context.Context, client *http.Transport, r *http.Request) (co
 
 // dialProxyOr returns a dial that connects to proxies without a check, because the operator has named them. dial
 // connects to receivers.
-func dialProxyOr(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+func dialProxyOr(
+	dial func(ctx context.Context, network, address string) (net.Conn, error),
+) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if ctx.Value(proxyKey{}) != nil {
 			return (&net.Dialer{}).DialContext(ctx, network, address)

@@ -96,7 +96,8 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 		contentType = "application/json"
 	}
 	req := &http.Request{
-		Method: s.endpoint.Method, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: s.endpoint.Method, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/1.1",
+		ProtoMajor: 1, ProtoMinor: 1,
 		ContentLength: int64(len(content)), Body: http.NoBody,
 	}
 	body := httpcall.NewBody(content)
@@ -166,9 +167,11 @@ func envelope(r *clock.Ring) ([]byte, error) {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(ringEnvelope{
-		MessageID: r.MessageID(), Application: r.Application, BusinessID: r.BusinessID, Generation: r.Generation, RingNo: r.RingNo,
-		RetryTimes: r.RetryTimes(), RingAt: timeText(r.RingAt), RungAt: timeText(r.RungAt), ClaimID: r.ClaimID, ContentType: r.ContentType,
-		Occurrence: occurrenceOf(r),
+		MessageID: r.MessageID(), Application: r.Application, BusinessID: r.BusinessID, Generation: r.Generation,
+		RingNo:     r.RingNo,
+		RetryTimes: r.RetryTimes(), RingAt: timeText(r.RingAt), RungAt: timeText(r.RungAt), ClaimID: r.ClaimID,
+		ContentType: r.ContentType,
+		Occurrence:  occurrenceOf(r),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the ring: %w", err)

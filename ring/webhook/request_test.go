@@ -59,8 +59,10 @@ func (r *recorder) take(t *testing.T) received {
 func fullRing() clock.Ring {
 	return clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"}, Generation: 3, RingNo: 2,
-		Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999, RungAt: clock.Instant(time.Now().UnixMilli()), ClaimID: "c1",
-		Payload: []byte("{\"a\": 1.0,\n \"b\":\"<\"}"), PayloadKind: clock.JSON, ContentType: "application/vnd.shop+json", AckTimeout: time.Minute,
+		Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999, RungAt: clock.Instant(time.Now().UnixMilli()),
+		ClaimID: "c1",
+		Payload: []byte("{\"a\": 1.0,\n \"b\":\"<\"}"), PayloadKind: clock.JSON,
+		ContentType: "application/vnd.shop+json", AckTimeout: time.Minute,
 		Traceparent: "00-aa-bb-01",
 	}
 }
@@ -80,11 +82,15 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 		t.Errorf("%s %s %q", r.method, r.path, r.body)
 	}
 	want := http.Header{
-		"Webhook-Id": {"4711.3.2"}, "Webhook-Timestamp": {fmt.Sprint(int64(full.RungAt) / 1000)}, "Webhook-Signature": r.header["Webhook-Signature"],
-		"X-Clockd-Application": {"shop"}, "X-Clockd-Business-Id": {"order%2F1%20%25%20%C3%BC"}, "X-Clockd-Generation": {"3"}, "X-Clockd-Ring-No": {"2"},
-		"X-Clockd-Target-Ring-At": {"1700000000999"}, "X-Clockd-Rung-At": {fmt.Sprint(int64(full.RungAt))}, "X-Clockd-Retry-Times": {"5"},
-		"X-Clockd-Claim-Id": {"c1"}, "X-Clockd-Ack-Timeout": {"60000"}, "Traceparent": {"00-aa-bb-01"},
-		"Content-Type": {"application/vnd.shop+json"}, "Content-Length": {fmt.Sprint(len(full.Payload))}, "Authorization": {"Bearer x"}, "User-Agent": {"shop/1"},
+		"Webhook-Id": {"4711.3.2"}, "Webhook-Timestamp": {fmt.Sprint(int64(full.RungAt) / 1000)},
+		"Webhook-Signature":    r.header["Webhook-Signature"],
+		"X-Clockd-Application": {"shop"}, "X-Clockd-Business-Id": {"order%2F1%20%25%20%C3%BC"},
+		"X-Clockd-Generation": {"3"}, "X-Clockd-Ring-No": {"2"},
+		"X-Clockd-Target-Ring-At": {"1700000000999"}, "X-Clockd-Rung-At": {fmt.Sprint(int64(full.RungAt))},
+		"X-Clockd-Retry-Times": {"5"},
+		"X-Clockd-Claim-Id":    {"c1"}, "X-Clockd-Ack-Timeout": {"60000"}, "Traceparent": {"00-aa-bb-01"},
+		"Content-Type": {"application/vnd.shop+json"}, "Content-Length": {fmt.Sprint(len(full.Payload))},
+		"Authorization": {"Bearer x"}, "User-Agent": {"shop/1"},
 	}
 	if !reflect.DeepEqual(r.header, want) {
 		t.Errorf("headers\n%v, want\n%v", r.header, want)
@@ -107,7 +113,8 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *settings.Webhook) { e.Secrets = []settings.WebhookSecret{newSecret, oldSecret} })
+	b.serve("shop", got.ServeHTTP,
+		func(e *settings.Webhook) { e.Secrets = []settings.WebhookSecret{newSecret, oldSecret} })
 	check := func(secret settings.WebhookSecret, r received) error {
 		t.Helper()
 		verifier, err := standardwebhooks.NewWebhook(string(secret))
@@ -193,8 +200,10 @@ func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 			t.Fatalf("%s: %v", r.body, err)
 		}
 		for name, want := range map[string]any{
-			"message_id": "4711.3.2", "application": "shop", "business_id": "order/1 % ü", "generation": 3.0, "ring_no": 2.0, "retry_times": 5.0,
-			"ring_at": "2023-11-14T22:13:20.999Z", "rung_at": ring.RungAt.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00"), "claim_id": "c1",
+			"message_id": "4711.3.2", "application": "shop", "business_id": "order/1 % ü", "generation": 3.0,
+			"ring_no": 2.0, "retry_times": 5.0,
+			"ring_at": "2023-11-14T22:13:20.999Z",
+			"rung_at": ring.RungAt.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00"), "claim_id": "c1",
 			"content_type": "application/vnd.shop+json",
 		} {
 			if members[name] != want {

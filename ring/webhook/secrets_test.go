@@ -21,14 +21,16 @@ import (
 func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{
-		"Authorization": "Basic dXNlcjpvcGVuL3Nlc2FtZSs4NA==", "X-Api-Key": `k"1/2+3=<4567>`, "Idempotency-Key": "idem-4711-0815",
+		"Authorization": "Basic dXNlcjpvcGVuL3Nlc2FtZSs4NA==", "X-Api-Key": `k"1/2+3=<4567>`,
+		"Idempotency-Key": "idem-4711-0815",
 	}
 	const query = "token=to%2Bken-9876&sig=5678abcd"
 	var escape func(string) string
 	var before int
 	b := openTarget(t)
 	handler := func(w http.ResponseWriter, r *http.Request) {
-		echo := fmt.Sprintf("%s Cannot POST %s, with %s and the secret %s:", strings.Repeat("x", before), r.URL, r.Header.Get(headerSignature), newSecret.Encoded())
+		echo := fmt.Sprintf("%s Cannot POST %s, with %s and the secret %s:", strings.Repeat("x", before), r.URL,
+			r.Header.Get(headerSignature), newSecret.Encoded())
 		for name, values := range r.Header {
 			echo += " " + name + ": " + values[0]
 		}
@@ -39,7 +41,8 @@ func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 	b.point("shop", server.URL+"/hook?"+query, func(e *settings.Webhook) {
 		e.Headers, e.Secrets = secrets, []settings.WebhookSecret{newSecret, oldSecret}
 	})
-	hidden := []string{"dXNlcjpvcGVuL3Nlc2FtZSs4NA", "open/sesame", "4567", "idem-4711", "9876", "5678abcd", newSecret.Encoded()[:12]}
+	hidden := []string{"dXNlcjpvcGVuL3Nlc2FtZSs4NA", "open/sesame", "4567", "idem-4711", "9876", "5678abcd",
+		newSecret.Encoded()[:12]}
 	for name, f := range map[string]func(string) string{
 		"plain": func(s string) string { return s }, "HTML": html.EscapeString, "URL": url.QueryEscape,
 		"JSON": func(s string) string { quoted, _ := json.Marshal(s); return string(bytes.Trim(quoted, `"`)) },
@@ -76,7 +79,8 @@ func TestEchoOfTheRequestLineIsRedacted(t *testing.T) {
 	})
 	e, _ := b.endpoints.get("shop")
 	b.point("shop", e.URL+"/hook?token=4711-0815")
-	if o := b.deliver(rings("shop", 1)...)[0]; o.Kind != clock.Doubtful || strings.Contains(o.Reason, "4711") || !strings.Contains(o.Reason, "[redacted]") {
+	if o := b.deliver(rings("shop", 1)...)[0]; o.Kind != clock.Doubtful || strings.Contains(o.Reason, "4711") ||
+		!strings.Contains(o.Reason, "[redacted]") {
 		t.Errorf("got %+v", o)
 	}
 }

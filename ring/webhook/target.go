@@ -40,8 +40,10 @@ func New(cfg Config, deps Deps) (*Target, error) {
 			e, ok := deps.Endpoints(application)
 			return endpoint{Webhook: e, target: t}, ok
 		},
-		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: func() httpcall.Transport { return proxied{t.newTransport()} },
-		Metrics: httpcall.MetricNames{Prefix: "clockd_webhook_", Noun: "requests", Label: "status", Classes: statusClasses, Help: "the class of their response's status (2xx)"},
+		Registerer: deps.Registerer, Dial: deps.Dial,
+		NewTransport: func() httpcall.Transport { return proxied{t.newTransport()} },
+		Metrics: httpcall.MetricNames{Prefix: "clockd_webhook_", Noun: "requests", Label: "status",
+			Classes: statusClasses, Help: "the class of their response's status (2xx)"},
 	})
 	if err != nil {
 		return nil, err

@@ -78,7 +78,8 @@ func TestMissingReplyIsInDoubtAndCounts(t *testing.T) {
 	b := openTarget(t)
 	handle, begun, _ := hanging(t, 200)
 	b.serve("shop", handle, func(e *settings.Webhook) { e.Timeout = time.Second })
-	want := clock.Outcome{Kind: clock.Doubtful, Counted: true, Reason: "the request was sent, and there was no reply within 1s"}
+	want := clock.Outcome{Kind: clock.Doubtful, Counted: true,
+		Reason: "the request was sent, and there was no reply within 1s"}
 	if got := b.deliver(rings("shop", 1)...)[0]; got != want {
 		t.Errorf("got %+v", got)
 	}
@@ -137,9 +138,12 @@ func TestBrokenConnections(t *testing.T) {
 		{"no HTTP", "SSH-2.0-OpenSSH\r\n\r\n", clock.Doubtful},
 		{"an endless status line", strings.Repeat("x", 1<<20), clock.Doubtful},
 		{"an endless head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("a: b\r\n", 100_000), clock.Doubtful},
-		{"informational responses without end", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 100_000), clock.Doubtful},
-		{"some informational responses", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 10) + ok, clock.Confirmed},
-		{"switching protocols", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nhello", clock.Nacked},
+		{"informational responses without end",
+			strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 100_000), clock.Doubtful},
+		{"some informational responses", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 10) + ok,
+			clock.Confirmed},
+		{"switching protocols", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nhello",
+			clock.Nacked},
 		{"a reset in the body of a success", ok, clock.Confirmed},
 		{"a reset in the body of a failure", strings.Replace(ok, "200", "500", 1), clock.Nacked},
 	} {
@@ -188,7 +192,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			w.Header().Set("Location", other.URL)
 			w.WriteHeader(status)
 		})
-		if got := b.deliver(rings("shop", 1)...)[0]; got.Kind != clock.Nacked || got.Final || !strings.Contains(got.Reason, fmt.Sprint(status)) {
+		if got := b.deliver(rings("shop", 1)...)[0]; got.Kind != clock.Nacked || got.Final ||
+			!strings.Contains(got.Reason, fmt.Sprint(status)) {
 			t.Errorf("%d: %+v", status, got)
 		}
 	}
@@ -221,7 +226,8 @@ func TestResponseBodyIsBounded(t *testing.T) {
 					sent <- n
 				})
 				got := b.deliver(rings("shop", 1)...)[0]
-				if (got.Kind == clock.Confirmed) != (status == 200) || len(got.Reason) > clock.MaxReason || status == 500 && !strings.HasSuffix(got.Reason, "aaaa") {
+				if (got.Kind == clock.Confirmed) != (status == 200) || len(got.Reason) > clock.MaxReason ||
+					status == 500 && !strings.HasSuffix(got.Reason, "aaaa") {
 					t.Errorf("got %+v", got)
 				}
 				if n := <-sent; n > 32<<20 { // far more than the buffers between both hold
@@ -233,7 +239,9 @@ func TestResponseBodyIsBounded(t *testing.T) {
 }
 
 // secureServer starts a TLS server, and returns the change of a target that trusts it.
-func secureServer(t *testing.T, handle http.HandlerFunc, http2 bool, change ...func(*http.Server)) (*httptest.Server, func(*Config, *Deps)) {
+func secureServer(
+	t *testing.T, handle http.HandlerFunc, http2 bool, change ...func(*http.Server),
+) (*httptest.Server, func(*Config, *Deps)) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handle)
 	server.EnableHTTP2 = http2
@@ -682,7 +690,8 @@ func TestRetryAfterHoldsTheApplication(t *testing.T) {
 	}, func(e *settings.Webhook) { e.Concurrency = 1 })
 	b.serve("other", func(http.ResponseWriter, *http.Request) {})
 	got := b.deliver(append(rings("shop", 5), rings("other", 5)...)...)
-	if counts := count(got[:5]); counts[clock.Nacked] != 1 || counts[clock.Unsent] != 4 || got[0].RetryAfter != time.Second {
+	if counts := count(got[:5]); counts[clock.Nacked] != 1 || counts[clock.Unsent] != 4 ||
+		got[0].RetryAfter != time.Second {
 		t.Errorf("%v, first %+v", counts, got[0])
 	}
 	wantKinds(t, got[5:], clock.Confirmed)

@@ -38,7 +38,8 @@ func (s *narrowServer) serve(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 			s.requests.Add(1)
 		case *http2.DataFrame:
 			if received += int(f.Length); f.StreamEnded() {
-				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: head.Bytes(), EndHeaders: true, EndStream: true})
+				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: head.Bytes(),
+					EndHeaders: true, EndStream: true})
 			} else if received == firstWindow {
 				s.onUsedUp(conn, framer, f.StreamID)
 			}

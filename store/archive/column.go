@@ -65,7 +65,8 @@ func (c *columns) appendRow(b []byte, row reflect.Value) ([]byte, error) {
 			continue
 		}
 		field := row.Field(i)
-		if null, is := field.Interface().(sql.NullInt64); field.IsZero() || is && !null.Valid || field.Kind() == reflect.Slice && field.Len() == 0 {
+		if null, is := field.Interface().(sql.NullInt64); field.IsZero() || is && !null.Valid ||
+			field.Kind() == reflect.Slice && field.Len() == 0 {
 			continue
 		}
 		if len(b) > begin {

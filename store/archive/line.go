@@ -115,7 +115,8 @@ func ParseLine(line []byte) (*Line, error) {
 	l := &Line{Header: raw.Header, Settings: raw.Settings, End: raw.End}
 	switch {
 	case raw.Header != nil && raw.Header.Version != formatVersion:
-		return nil, fmt.Errorf("the file has version %d of the format; this clockd reads version %d", raw.Header.Version, formatVersion)
+		return nil, fmt.Errorf("the file has version %d of the format; this clockd reads version %d",
+			raw.Header.Version, formatVersion)
 	case raw.Settings != nil:
 		return l, checkSettings(raw.Settings)
 	case raw.Alarm != nil:
@@ -196,7 +197,8 @@ func checkAttempt(row *engine.AttemptRow) error {
 		name       string
 		value, max int64
 	}{
-		{"generation", row.Generation, math.MaxInt64}, {"ring_no", row.RingNo, math.MaxInt32}, {"outcome", row.Outcome, math.MaxInt8},
+		{"generation", row.Generation, math.MaxInt64}, {"ring_no", row.RingNo, math.MaxInt32},
+		{"outcome", row.Outcome, math.MaxInt8},
 		{"attempt_time", row.AttemptTime, int64(clock.MaxInstant)},
 	} {
 		if n.value < 0 || n.value > n.max {

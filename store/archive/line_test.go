@@ -34,7 +34,8 @@ func TestLinesComeBackAsWritten(t *testing.T) {
 }
 
 func TestEveryColumnHasANameInTheFile(t *testing.T) {
-	want := []string{"id", "application", "business_id", "", "state", "generation", "payload", "payload_kind", "content_type", "target_ring_at"}
+	want := []string{"id", "application", "business_id", "", "state", "generation", "payload", "payload_kind",
+		"content_type", "target_ring_at"}
 	if got := alarmColumns.names[:len(want)]; !slices.Equal(got, want) {
 		t.Errorf("columns %q, want %q", got, want)
 	}
@@ -71,10 +72,12 @@ func TestParseLineRefusesWhatClockdDoesNotWrite(t *testing.T) {
 		{strings.Replace(alarm, `"text/plain"`, `"`+strings.Repeat("x", 129)+`"`, 1), "longer than"},
 		{strings.Replace(alarm, `"text/plain"`, `"\u0000"`, 1), "NUL"},
 		{strings.Replace(alarm, `"text/plain"`, `"ü"`, 1), "ASCII"},
-		{strings.TrimSuffix(alarm, "}") + `,"attempts":[` + strings.Repeat(`{},`, clock.MaxAttempts) + `{}]}`, "more than 20 attempts"},
+		{strings.TrimSuffix(alarm, "}") + `,"attempts":[` + strings.Repeat(`{},`, clock.MaxAttempts) + `{}]}`,
+			"more than 20 attempts"},
 		{strings.TrimSuffix(alarm, "}") + `,"attempts":[{"outcome":-1}]}`, "outcome"},
 	} {
-		if _, err := ParseLine([]byte(c.line)); c.reason != "" && (err == nil || !strings.Contains(err.Error(), c.reason)) {
+		if _, err := ParseLine([]byte(c.line)); c.reason != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.reason)) {
 			t.Errorf("%.200s\nerror %v, want one with %q", c.line, err, c.reason)
 		}
 	}

@@ -36,14 +36,16 @@ type NewActRow struct {
 
 func newActRow(a *clock.Act) NewActRow {
 	return NewActRow{
-		DoneAt: int64(a.At), Actor: a.Name, Token: a.Token, Origin: a.From, Action: a.Action, Application: a.Application, Subject: a.Subject,
+		DoneAt: int64(a.At), Actor: a.Name, Token: a.Token, Origin: a.From, Action: a.Action,
+		Application: a.Application, Subject: a.Subject,
 		StateBefore: a.Before, StateAfter: a.After,
 	}
 }
 
 func (r *ActRow) act() clock.Act {
 	return clock.Act{
-		ID: r.ID, At: clock.Instant(r.DoneAt), Actor: clock.Actor{Name: r.Actor, Token: r.Token, From: r.Origin}, Action: r.Action,
+		ID: r.ID, At: clock.Instant(r.DoneAt), Actor: clock.Actor{Name: r.Actor, Token: r.Token, From: r.Origin},
+		Action:      r.Action,
 		Application: r.Application, Subject: r.Subject, Before: r.StateBefore, After: r.StateAfter,
 	}
 }

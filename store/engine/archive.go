@@ -84,7 +84,9 @@ func (s *Store) Archive(
 }
 
 // readPage returns the next alarms, and whether no alarm follows them.
-func readPage(ctx context.Context, snapshot Snapshot, after int64, limit int) (alarms []ArchivedAlarm, isLast bool, err error) {
+func readPage(
+	ctx context.Context, snapshot Snapshot, after int64, limit int,
+) (alarms []ArchivedAlarm, isLast bool, err error) {
 	bytes := 0
 	err = snapshot.ReadRows(ctx, after, limit, func(row *Row) bool {
 		alarms = append(alarms, ArchivedAlarm{Row: *row})
@@ -169,7 +171,9 @@ func (s *Store) Restore(ctx context.Context, alarms []ArchivedAlarm) ([]Restored
 }
 
 // restorePart restores alarms of one placement.
-func (s *Store) restorePart(ctx context.Context, alarms []ArchivedAlarm, placement int) (effects []Restored, err error) {
+func (s *Store) restorePart(
+	ctx context.Context, alarms []ArchivedAlarm, placement int,
+) (effects []Restored, err error) {
 	begin := func(ctx context.Context) (WriteTx, error) {
 		return s.driver.BeginWrite(ctx, WriteTry{Shards: s.ShardCount(), Placement: placement})
 	}

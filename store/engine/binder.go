@@ -15,7 +15,8 @@ type Params[R, P any] struct{ bindings[R, P] }
 
 // NewParams returns the Params of P. It panics if P does not match R.
 func NewParams[R, P any]() *Params[R, P] {
-	return &Params[R, P]{newBindings[R, P](nil, func(b *binding[R, P], from, to any) step { return valueStep(from, to) })}
+	return &Params[R,
+		P]{newBindings[R, P](nil, func(b *binding[R, P], from, to any) step { return valueStep(from, to) })}
 }
 
 // Of returns the parameters of a row. read sets the columns of the row, and in old those of the row before the change.
@@ -33,7 +34,8 @@ type Arrays[R, P any] struct{ bindings[R, P] }
 
 // NewArrays returns the Arrays of P. It panics if P does not match R.
 func NewArrays[R, P any]() *Arrays[R, P] {
-	return &Arrays[R, P]{newBindings[R, P](nil, func(b *binding[R, P], from, to any) step { return arrayStep(&b.rows, from, to) })}
+	return &Arrays[R,
+		P]{newBindings[R, P](nil, func(b *binding[R, P], from, to any) step { return arrayStep(&b.rows, from, to) })}
 }
 
 // Of returns the parameters of n rows. read sets the columns of the row at the index, and in old those of the row
@@ -157,7 +159,8 @@ func newBinding[R, P any](others []string, makeStep stepMaker[R, P]) *binding[R,
 		}
 		s := makeStep(b, from.Addr().Interface(), params.Field(i).Addr().Interface())
 		if s == nil {
-			panic(fmt.Sprintf("engine: %T.%s has type %s, its column %s", b.params, name, params.Field(i).Type(), from.Type()))
+			panic(fmt.Sprintf("engine: %T.%s has type %s, its column %s", b.params, name, params.Field(i).Type(),
+				from.Type()))
 		}
 		b.steps = append(b.steps, s)
 	}

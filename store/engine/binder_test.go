@@ -46,7 +46,8 @@ var boundRows = []boundRow{
 func TestParamsTakeColumnsByName(t *testing.T) {
 	params := NewParams[boundRow, boundParams]()
 	got := params.Of(func(row, old *boundRow) { *row, *old = boundRows[0], boundRows[1] })
-	want := boundParams{Note: "one", Payload: []byte{1}, RungAt: sql.NullInt64{Int64: 3000, Valid: true}, ID: 1000, OldState: 3}
+	want := boundParams{Note: "one", Payload: []byte{1}, RungAt: sql.NullInt64{Int64: 3000, Valid: true}, ID: 1000,
+		OldState: 3}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -60,7 +61,8 @@ func TestArraysOfTwoCallsShareNoMemory(t *testing.T) {
 	arrays := NewArrays[boundRow, boundArrays]()
 	read := func(i int, row, old *boundRow) { *row, *old = boundRows[i], boundRows[1-i] }
 	want := boundArrays{
-		Note: []string{"one", "two"}, Payload: [][]byte{{1}, {}}, RungAt: []int64{3000, -1}, ID: []int64{1000, 2000}, OldState: []int64{3, 2},
+		Note: []string{"one", "two"}, Payload: [][]byte{{1}, {}}, RungAt: []int64{3000, -1}, ID: []int64{1000, 2000},
+		OldState: []int64{3, 2},
 	}
 	got := arrays.Of(2, read)
 	arrays.Of(2, func(i int, row, old *boundRow) { read(1-i, row, old) })

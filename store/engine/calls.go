@@ -97,7 +97,8 @@ func (c *calls) mapError(ctx context.Context, doing string, err error) error {
 	if errors.Is(err, ErrReadOnly) {
 		return c.metrics.countError(&clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: err,
-			Detail: fmt.Sprintf("the database is read-only: the URL leads to a %s, or the primary was changed", c.traits.Replica),
+			Detail: fmt.Sprintf("the database is read-only: the URL leads to a %s, or the primary was changed",
+				c.traits.Replica),
 		})
 	}
 	return c.metrics.countError(clock.Unavailable(err))

@@ -46,7 +46,8 @@ type HoldingTx interface {
 // transactions fail only in some placements takes the alarms of the others, and passes over the rest.
 func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, error) {
 	if r.Kind() == store.Held && !s.HoldsClaims() {
-		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine or server holds no claims", s.traits.Name)
+		return nil, fmt.Errorf("%s: a claim without a timeout would be held, and this engine or server holds no claims",
+			s.traits.Name)
 	}
 	placed := s.placements()
 	parts := placed.split(len(r.IDs), func(i int) int { return placed.ofID(r.IDs[i]) })
@@ -76,7 +77,8 @@ func (s *Store) claimPart(ctx context.Context, r store.ClaimRequest) (*store.Cla
 	if err := s.replayed(ctx, "claim", c.run); err != nil {
 		return &store.Claim{Ended: c.ended}, err
 	}
-	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce, Elsewhere: c.elsewhere, Moved: c.moved}
+	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce,
+		Elsewhere: c.elsewhere, Moved: c.moved}
 	if len(c.rings) > 0 {
 		claimed.Settler = c
 	}
@@ -147,7 +149,8 @@ func (c *claim) take(ctx context.Context, t ClaimTx) error {
 	}
 	if len(fresh) > 0 {
 		taken = append(taken, fresh...)
-		slices.SortFunc(taken, func(a, b dueAlarm) int { return a.candidate.Position().Compare(b.candidate.Position()) })
+		slices.SortFunc(taken,
+			func(a, b dueAlarm) int { return a.candidate.Position().Compare(b.candidate.Position()) })
 	}
 	c.rings = make([]clock.Ring, len(taken))
 	for i, a := range taken {
@@ -170,10 +173,12 @@ func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAla
 		case row == nil:
 			ringing = append(ringing, a)
 		case row.State.Over():
-			c.ending = append(c.ending, store.EndedAlarm{Key: a.candidate.Key, ID: a.row.ID, State: row.State, Reason: row.LastError})
+			c.ending = append(c.ending,
+				store.EndedAlarm{Key: a.candidate.Key, ID: a.row.ID, State: row.State, Reason: row.LastError})
 		default:
 			c.moved = append(c.moved, store.Due{
-				ID: a.row.ID, NextTryTime: row.NextTryTime, Rank: a.candidate.Rank, Shard: int(a.row.Shard), Application: a.row.Application,
+				ID: a.row.ID, NextTryTime: row.NextTryTime, Rank: a.candidate.Rank, Shard: int(a.row.Shard),
+				Application: a.row.Application,
 			})
 		}
 	}
@@ -211,7 +216,8 @@ func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh [
 		if err != nil {
 			return nil, nil, err
 		}
-		leaves := len(judged.Deferred)+len(judged.AtMostOnce)+len(judged.Elsewhere)+judged.PassedOver > 0 || c.exceeds(fresh, judged.Taken)
+		leaves := len(judged.Deferred)+len(judged.AtMostOnce)+len(judged.Elsewhere)+judged.PassedOver > 0 ||
+			c.exceeds(fresh, judged.Taken)
 		switch {
 		case len(fresh) > 0 && (leaves || len(judged.Ended) > 0):
 			ids, fresh = c.IDs, nil
@@ -219,7 +225,8 @@ func (c *claim) lockOnlyTaken(ctx context.Context, t HoldingTx) (locked, fresh [
 		case len(judged.Ended) > 0:
 			err = c.end(ctx, t, &judged)
 		case leaves:
-			c.deferred, c.atMostOnce = append(c.deferred, judged.Deferred...), append(c.atMostOnce, judged.AtMostOnce...)
+			c.deferred, c.atMostOnce = append(c.deferred, judged.Deferred...), append(c.atMostOnce,
+				judged.AtMostOnce...)
 			c.elsewhere = append(c.elsewhere, judged.Elsewhere...)
 			ids = Column(judged.Taken, func(taken *store.Candidate) int64 { return taken.ID })
 			err = t.RollbackAndBegin(ctx)

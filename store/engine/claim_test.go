@@ -91,8 +91,10 @@ func (t fakeHoldingTx) RollbackAndBegin(context.Context) error { return t.call("
 // dueRow returns a row that is due at now.
 func dueRow(id int64) DueRow {
 	return DueRow{DueColumns: DueColumns{
-		ID: id, Application: "shop", BusinessID: fmt.Sprint(id), State: int64(clock.Scheduled), Generation: 1, MaxRings: 1,
-		TargetRingAt: int64(now), NextTryTime: ToNull(now), UpdateTime: int64(now) - 1, RetryPolicy: clock.DefaultRetryPolicy().Encode(),
+		ID: id, Application: "shop", BusinessID: fmt.Sprint(id), State: int64(clock.Scheduled), Generation: 1,
+		MaxRings:     1,
+		TargetRingAt: int64(now), NextTryTime: ToNull(now), UpdateTime: int64(now) - 1,
+		RetryPolicy: clock.DefaultRetryPolicy().Encode(),
 	}}
 }
 
@@ -110,7 +112,8 @@ func claimOn(t *testing.T, d *fakeClaims, timeout time.Duration) (*Store, *store
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.Claim(t.Context(), store.ClaimRequest{IDs: []int64{1, 2, 3}, Now: now, ClaimID: "c", MaxBytes: 1 << 20, Timeout: timeout})
+	c, err := s.Claim(t.Context(),
+		store.ClaimRequest{IDs: []int64{1, 2, 3}, Now: now, ClaimID: "c", MaxBytes: 1 << 20, Timeout: timeout})
 	return s, c, err
 }
 
@@ -135,7 +138,8 @@ func failOnce(name string, err error) func(call string) error {
 }
 
 func TestReplayedClaimReportsCommittedEndsOnce(t *testing.T) {
-	d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1), lateRow(2), dueRow(3)}, fail: failOnce("take 2", errDeadlock)}
+	d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1), lateRow(2), dueRow(3)},
+		fail: failOnce("take 2", errDeadlock)}
 	s, c, err := claimOn(t, d, 0)
 	if err != nil || len(c.Rings) != 2 || len(c.Ended) != 1 || c.Ended[0].ID != 2 {
 		t.Fatalf("%+v, %v", c, err)
@@ -157,9 +161,11 @@ func TestClaimInOneTransactionReportsEndsAfterItsCommit(t *testing.T) {
 }
 
 func TestFailedClaimReportsCommittedEnds(t *testing.T) {
-	d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1), lateRow(2), dueRow(3)}, fail: failOnce("commit", clock.Unconfirmed(errDeadlock))}
+	d := &fakeClaims{holds: true, rows: []DueRow{dueRow(1), lateRow(2), dueRow(3)},
+		fail: failOnce("commit", clock.Unconfirmed(errDeadlock))}
 	_, c, err := claimOn(t, d, time.Second)
-	if !errors.Is(err, clock.ErrUnconfirmed) || len(c.Rings) != 0 || c.Settler != nil || len(c.Ended) != 1 || c.Ended[0].ID != 2 {
+	if !errors.Is(err, clock.ErrUnconfirmed) || len(c.Rings) != 0 || c.Settler != nil || len(c.Ended) != 1 ||
+		c.Ended[0].ID != 2 {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	wantCalls(t, d, "begin", "fresh", "lock 3", "end", "commit and begin", "lock 3", "take 2", "commit")
@@ -206,7 +212,8 @@ func TestClaimGivesUpFreshRows(t *testing.T) {
 	if _, c, err := claimOn(t, d, 0); err != nil || len(c.Rings) != 2 || c.Rings[0].AlarmID != 1 {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	wantCalls(t, d, "begin", "fresh", "lock 1", "rollback and begin", "lock 3", "end", "commit and begin", "lock 3", "take 2")
+	wantCalls(t, d, "begin", "fresh", "lock 1", "rollback and begin", "lock 3", "end", "commit and begin", "lock 3",
+		"take 2")
 	d.fresh[0].NextTryTime.Int64++
 	if _, c, err := claimOn(t, d, 0); err != nil || len(c.Rings) != 2 {
 		t.Fatalf("%+v, %v", c, err)

@@ -102,7 +102,8 @@ func (r *ClusterRow) addTo(c *store.Cluster) {
 		c.OldestBuild = r.Epoch
 	case r.Shard >= 0:
 		c.Leases = append(c.Leases, store.Lease{
-			Shard: int(r.Shard), Owner: r.Owner, Incarnation: r.Incarnation, Epoch: r.Epoch, Expires: clock.Instant(r.Expires),
+			Shard: int(r.Shard), Owner: r.Owner, Incarnation: r.Incarnation, Epoch: r.Epoch,
+			Expires: clock.Instant(r.Expires),
 		})
 	default:
 		c.Nodes = append(c.Nodes, store.Node{

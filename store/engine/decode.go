@@ -36,7 +36,8 @@ func (v *CheckedColumns) Decode() (d DecodedColumns, unreadable string) {
 		return DecodedColumns{}, fmt.Sprintf("column due_rank cannot be read: %d names no known target", v.DueRank)
 	}
 	if c, bad := v.outOfRange(); bad {
-		return DecodedColumns{}, fmt.Sprintf("column %s cannot be read: %d is not from %d to %d", c.name, c.value, c.min, c.max)
+		return DecodedColumns{}, fmt.Sprintf("column %s cannot be read: %d is not from %d to %d", c.name, c.value,
+			c.min, c.max)
 	}
 	var err error
 	if d.Retry, err = clock.DecodeRetryPolicy(v.RetryPolicy); err != nil {

@@ -65,21 +65,27 @@ func (r *DueRow) candidate() store.Candidate {
 	c := store.Candidate{
 		ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Generation: r.Generation,
 		RingRow: clock.RingRow{
-			State: clock.State(r.State), NextTryTime: FromNull(r.NextTryTime), RingNo: int(r.RingNo), RetryTimes: int(r.RetryTimes),
-			LastError: r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: FromNull(r.RungAt), UpdateTime: clock.Instant(r.UpdateTime),
+			State: clock.State(r.State), NextTryTime: FromNull(r.NextTryTime), RingNo: int(r.RingNo),
+			RetryTimes: int(r.RetryTimes),
+			LastError:  r.LastError, InDoubt: r.InDoubt != 0, ClaimID: r.ClaimID, RungAt: FromNull(r.RungAt),
+			UpdateTime: clock.Instant(r.UpdateTime),
 		},
-		MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond, Delivery: clock.DeliveryMode(r.Delivery),
-		LatestRingAt: FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength), Unreadable: r.Unreadable,
+		MaxRings: int(r.MaxRings), AckTimeout: time.Duration(r.AckTimeout) * time.Millisecond,
+		Delivery:     clock.DeliveryMode(r.Delivery),
+		LatestRingAt: FromNull(r.LatestRingAt), Rank: int(r.DueRank), PayloadLength: int(r.PayloadLength),
+		Unreadable: r.Unreadable,
 	}
 	c.KeepDoubtTarget(clock.TargetKind(r.DoubtTarget))
 	if r.Unreadable != "" {
 		return c
 	}
 	v := CheckedColumns{
-		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo,
+		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, InDoubt: r.InDoubt, Generation: r.Generation,
+		RingNo:     r.RingNo,
 		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
-		LatestRingAt: c.LatestRingAt, NextTryTime: c.NextTryTime, RungAt: c.RungAt, UpdateTime: c.UpdateTime, PayloadLength: c.PayloadLength,
-		RetryPolicy: r.RetryPolicy, DueRank: r.DueRank, RepeatRule: r.RepeatRule, RepeatState: r.RepeatState,
+		LatestRingAt: c.LatestRingAt, NextTryTime: c.NextTryTime, RungAt: c.RungAt, UpdateTime: c.UpdateTime,
+		PayloadLength: c.PayloadLength,
+		RetryPolicy:   r.RetryPolicy, DueRank: r.DueRank, RepeatRule: r.RepeatRule, RepeatState: r.RepeatState,
 	}
 	d, unreadable := v.Decode()
 	c.Retry, c.Progress, c.Unreadable = d.Retry, d.Progress, unreadable
@@ -132,7 +138,8 @@ type dueAlarm struct {
 func dueAlarmsOf(candidates []store.Candidate, rows []DueRow) []dueAlarm {
 	alarms := make([]dueAlarm, len(candidates))
 	for i := range candidates {
-		at, _ := slices.BinarySearchFunc(rows, candidates[i].ID, func(row DueRow, id int64) int { return cmp.Compare(row.ID, id) })
+		at, _ := slices.BinarySearchFunc(rows, candidates[i].ID,
+			func(row DueRow, id int64) int { return cmp.Compare(row.ID, id) })
 		alarms[i] = dueAlarm{&rows[at], &candidates[i]}
 	}
 	return alarms

@@ -10,9 +10,11 @@ import (
 func IsolationFinding(level string) store.Finding {
 	plain := strings.ToLower(strings.ReplaceAll(level, "-", " "))
 	if plain == "read committed" {
-		return store.Finding{Name: "isolation", Value: level, Safe: true, Detail: "sessions are READ COMMITTED, whatever the server's default"}
+		return store.Finding{Name: "isolation", Value: level, Safe: true,
+			Detail: "sessions are READ COMMITTED, whatever the server's default"}
 	}
-	return store.Finding{Name: "isolation", Value: level, Detail: "sessions are not READ COMMITTED: something between clockd and the server changed their initial level"}
+	return store.Finding{Name: "isolation", Value: level,
+		Detail: "sessions are not READ COMMITTED: something between clockd and the server changed their initial level"}
 }
 
 // SettingFinding returns the finding of a server setting. Its detail is safeDetail if the value is safe, otherwise

@@ -37,14 +37,16 @@ type JobRow struct {
 
 func (r *JobRow) record() clock.JobRecord {
 	return clock.JobRecord{
-		ID: r.ID, CreatedAt: clock.Instant(r.CreatedAt), EndedAt: FromNull(r.EndedAt), Owner: r.Owner, LeaseUntil: clock.Instant(r.LeaseUntil),
-		Revision: r.Revision, Document: r.Document,
+		ID: r.ID, CreatedAt: clock.Instant(r.CreatedAt), EndedAt: FromNull(r.EndedAt), Owner: r.Owner,
+		LeaseUntil: clock.Instant(r.LeaseUntil),
+		Revision:   r.Revision, Document: r.Document,
 	}
 }
 
 func jobRow(j *clock.JobRecord) *JobRow {
 	return &JobRow{
-		ID: j.ID, CreatedAt: int64(j.CreatedAt), EndedAt: ToNull(j.EndedAt), Owner: j.Owner, LeaseUntil: int64(j.LeaseUntil), Revision: j.Revision, Document: j.Document,
+		ID: j.ID, CreatedAt: int64(j.CreatedAt), EndedAt: ToNull(j.EndedAt), Owner: j.Owner,
+		LeaseUntil: int64(j.LeaseUntil), Revision: j.Revision, Document: j.Document,
 	}
 }
 

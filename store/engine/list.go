@@ -24,7 +24,9 @@ const (
 var attention = []clock.State{clock.Expired, clock.Dead, clock.Paused}
 
 // List passes the alarms of one application to take until take returns false.
-func (s *Store) List(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (next clock.ListPosition, err error) {
+func (s *Store) List(
+	ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool,
+) (next clock.ListPosition, err error) {
 	if !utf8.ValidString(q.Prefix) {
 		return next, clock.Invalid(clock.CodeInvalidValue, "prefix", "prefix must be UTF-8")
 	}
@@ -60,17 +62,20 @@ func (l *list) pass(a *clock.Alarm, behind clock.ListPosition) bool {
 func (l *list) admits(a *clock.Alarm) bool {
 	q := &l.query
 	return (len(q.States) == 0 || slices.Contains(q.States, a.State)) && strings.HasPrefix(a.BusinessID, q.Prefix) &&
-		(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter) && (q.DueBefore == clock.NoInstant || a.NextTryTime < q.DueBefore)
+		(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter) &&
+		(q.DueBefore == clock.NoInstant || a.NextTryTime < q.DueBefore)
 }
 
 // listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The
 // lists of some states have an index of their own, and need no bound.
 func (s *Store) listByID(ctx context.Context, l *list) error {
 	q := ListQuery{
-		Application: l.query.Application, States: l.query.States, After: l.query.After.BusinessID, Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix),
+		Application: l.query.Application, States: l.query.States, After: l.query.After.BusinessID,
+		Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix),
 		Limit: l.query.Limit,
 	}
-	q.Attention = s.traits.IndexesAttention && len(q.States) > 0 && !slices.ContainsFunc(q.States, func(state clock.State) bool { return !slices.Contains(attention, state) })
+	q.Attention = s.traits.IndexesAttention && len(q.States) > 0 &&
+		!slices.ContainsFunc(q.States, func(state clock.State) bool { return !slices.Contains(attention, state) })
 	bound := "" // last business id of the range; empty: the range has no bound
 	if len(q.States) == 0 {
 		q.States = clock.States()

@@ -110,7 +110,9 @@ func (m *Migration) Run(ctx context.Context, db Execer, remainder RemainderFunc,
 	return nil
 }
 
-func (m *Migration) run(ctx context.Context, db Execer, remainder RemainderFunc, log *slog.Logger, statement string) error {
+func (m *Migration) run(
+	ctx context.Context, db Execer, remainder RemainderFunc, log *slog.Logger, statement string,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -147,7 +149,9 @@ func transactionalMigrations(ctx context.Context, all []Migration, log *slog.Log
 
 // stepwiseMigrations returns the migrations for goose on an engine that commits each statement by itself. Statements
 // run on the connection that conn returns. Of each statement only the part that remainder returns runs.
-func stepwiseMigrations(ctx context.Context, all []Migration, conn func() Execer, remainder RemainderFunc, log *slog.Logger) goose.ProviderOption {
+func stepwiseMigrations(
+	ctx context.Context, all []Migration, conn func() Execer, remainder RemainderFunc, log *slog.Logger,
+) goose.ProviderOption {
 	return gooseMigrations(all, func(m *Migration) *goose.GoFunc {
 		return &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error { return m.Run(ctx, conn(), remainder, log) }}
 	})

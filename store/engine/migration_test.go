@@ -41,7 +41,8 @@ func TestReadMigrationsRefusesFilesThatGooseReadsDifferently(t *testing.T) {
 		"00001_statement": "-- +goose Up\n-- +goose StatementBegin\nSELECT 1;\n-- +goose StatementEnd\n",
 		"00001_no_tx":     "-- +goose NO TRANSACTION\n-- +goose Up\nSELECT 1;\n",
 	} {
-		if _, err := ReadMigrations(fstest.MapFS{name + ".sql": {Data: []byte(text)}}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := ReadMigrations(fstest.MapFS{name + ".sql": {Data: []byte(text)}}); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

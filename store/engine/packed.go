@@ -80,7 +80,8 @@ func ReadDue(row string) (DueRow, clock.Instant, error) {
 		return r, server, err
 	}
 	return DueRow{
-		DueColumns: DueColumns{ID: r.ID, Generation: AnyGeneration}, Unreadable: "the row cannot be read: a column is NULL or of another type",
+		DueColumns: DueColumns{ID: r.ID, Generation: AnyGeneration},
+		Unreadable: "the row cannot be read: a column is NULL or of another type",
 	}, server, nil
 }
 

@@ -25,11 +25,15 @@ func TestUnpackDueReturnsThePackedRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent, r.ContentType, r.RepeatRule, r.RepeatState}
-		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.Payload) != payload || int(r.PayloadLength) != len(payload) {
+		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent,
+			r.ContentType, r.RepeatRule, r.RepeatState}
+		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.Payload) != payload ||
+			int(r.PayloadLength) != len(payload) {
 			t.Errorf("texts %q, payload %q", got, r.Payload)
 		}
-		if r.Generation != 3 || r.State != 2 || r.RingNo != 1 || r.RetryTimes != 0 || r.InDoubt != 1 || r.DoubtTarget != 2 || r.RungAt.Valid || r.NextTryTime.Int64 != 1500 || server != 1450 || r.ID != 7 || r.Shard != 63 || r.LatestRingAt.Valid || r.UpdateTime != 1400 || r.PayloadKind != 1 {
+		if r.Generation != 3 || r.State != 2 || r.RingNo != 1 || r.RetryTimes != 0 || r.InDoubt != 1 ||
+			r.DoubtTarget != 2 || r.RungAt.Valid || r.NextTryTime.Int64 != 1500 || server != 1450 || r.ID != 7 ||
+			r.Shard != 63 || r.LatestRingAt.Valid || r.UpdateTime != 1400 || r.PayloadKind != 1 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -42,8 +46,11 @@ func FuzzUnpackDue(f *testing.F) {
 	f.Add("1 2 -3 4 x")
 	f.Fuzz(func(t *testing.T, row string) {
 		r, _, err := unpackDue(row)
-		texts := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent, r.ContentType, string(r.Payload)}
-		if err == nil && (len(strings.Join(texts, "")) > len(row) || slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(row, s) })) {
+		texts := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent,
+			r.ContentType, string(r.Payload)}
+		if err == nil &&
+			(len(strings.Join(texts, "")) > len(row) ||
+				slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(row, s) })) {
 			t.Errorf("%q has no %q", row, texts)
 		}
 	})

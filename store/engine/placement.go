@@ -159,19 +159,22 @@ func mergeClaims(claims []*claim) *store.Claim {
 	for {
 		first := -1
 		for i, c := range claims {
-			if next[i] < len(c.rings) && (first < 0 || ringPosition(&c.rings[next[i]]).Before(ringPosition(&claims[first].rings[next[first]]))) {
+			if next[i] < len(c.rings) &&
+				(first < 0 || ringPosition(&c.rings[next[i]]).Before(ringPosition(&claims[first].rings[next[first]]))) {
 				first = i
 			}
 		}
 		if first < 0 {
 			break
 		}
-		merged.Rings, parted.claimOf = append(merged.Rings, claims[first].rings[next[first]]), append(parted.claimOf, first)
+		merged.Rings, parted.claimOf = append(merged.Rings, claims[first].rings[next[first]]), append(parted.claimOf,
+			first)
 		next[first]++
 	}
 	for _, c := range claims {
 		merged.Ended, merged.Deferred = append(merged.Ended, c.ended...), append(merged.Deferred, c.deferred...)
-		merged.AtMostOnce, merged.Elsewhere = append(merged.AtMostOnce, c.atMostOnce...), append(merged.Elsewhere, c.elsewhere...)
+		merged.AtMostOnce, merged.Elsewhere = append(merged.AtMostOnce, c.atMostOnce...), append(merged.Elsewhere,
+			c.elsewhere...)
 		merged.Moved = append(merged.Moved, c.moved...)
 	}
 	slices.SortFunc(merged.Elsewhere, func(a, b store.Elsewhere) int { return cmp.Compare(a.ID, b.ID) }) // as in a claim of one placement

@@ -55,7 +55,8 @@ func TestPartedClaimEndsEachClaimOnce(t *testing.T) {
 		slices.Sort(ended)
 		return ended, err
 	}
-	if claims, err := run(0, 2); !slices.Equal(claims, []int{0, 2}) || !errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed) {
+	if claims, err := run(0, 2); !slices.Equal(claims, []int{0, 2}) || !errors.Is(err, clock.ErrUnavailable) ||
+		errors.Is(err, clock.ErrUnconfirmed) {
 		t.Errorf("all fail: claims %v, %v", claims, err)
 	}
 	if claims, err := run(2); !slices.Equal(claims, []int{0, 2}) || !errors.Is(err, clock.ErrUnconfirmed) {
@@ -74,13 +75,15 @@ func TestMergedClaimHasTheListsOfAllPlacements(t *testing.T) {
 	for i := range claims {
 		id := int64(i)
 		claims[i] = &claim{
-			ended: []store.EndedAlarm{{ID: id}}, deferred: []int64{id}, atMostOnce: []int64{id}, elsewhere: []store.Elsewhere{{ID: id}},
-			moved: []store.Due{{ID: id}},
+			ended: []store.EndedAlarm{{ID: id}}, deferred: []int64{id}, atMostOnce: []int64{id},
+			elsewhere: []store.Elsewhere{{ID: id}},
+			moved:     []store.Due{{ID: id}},
 		}
 	}
 	c := mergeClaims(claims)
 	for name, n := range map[string]int{
-		"ended": len(c.Ended), "deferred": len(c.Deferred), "at most once": len(c.AtMostOnce), "elsewhere": len(c.Elsewhere), "moved": len(c.Moved),
+		"ended": len(c.Ended), "deferred": len(c.Deferred), "at most once": len(c.AtMostOnce),
+		"elsewhere": len(c.Elsewhere), "moved": len(c.Moved),
 	} {
 		if n != 2 {
 			t.Errorf("%s: %d of 2 alarms", name, n)

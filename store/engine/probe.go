@@ -35,7 +35,8 @@ func (s *Store) ProbeWrite(ctx context.Context, now clock.Instant) error {
 func probeAlarm(now clock.Instant) clock.Alarm {
 	return clock.Alarm{
 		Key: clock.Key{Application: probeApplication, BusinessID: "write-probe-" + rand.Text()}, Generation: 1,
-		Content:    clock.Content{RingAt: now, LatestRingAt: clock.NoInstant, ContentType: clock.NoPayload.DefaultContentType(), Retry: clock.DefaultRetryPolicy(), MaxRings: 1},
+		Content: clock.Content{RingAt: now, LatestRingAt: clock.NoInstant,
+			ContentType: clock.NoPayload.DefaultContentType(), Retry: clock.DefaultRetryPolicy(), MaxRings: 1},
 		RingRow:    clock.RingRow{State: clock.Paused, NextTryTime: clock.NoInstant, UpdateTime: now},
 		CreateTime: now,
 	}

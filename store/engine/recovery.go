@@ -17,7 +17,9 @@ func (s *Store) SkipIDs(ctx context.Context) error {
 }
 
 // MarkRestored marks the next alarms by id, with one transaction for each placement.
-func (s *Store) MarkRestored(ctx context.Context, now clock.Instant, after int64, limit int) (next int64, counts store.RestoredCounts, err error) {
+func (s *Store) MarkRestored(
+	ctx context.Context, now clock.Instant, after int64, limit int,
+) (next int64, counts store.RestoredCounts, err error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	ids, err := s.driver.ReadIDs(ctx, after, limit)

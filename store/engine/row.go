@@ -51,10 +51,12 @@ type Row struct {
 // checkedColumns returns the columns that may be unreadable.
 func (r *Row) checkedColumns() CheckedColumns {
 	return CheckedColumns{
-		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, Answer: r.Answer, InDoubt: r.InDoubt, Generation: r.Generation, RingNo: r.RingNo,
+		State: r.State, PayloadKind: r.PayloadKind, Delivery: r.Delivery, Answer: r.Answer, InDoubt: r.InDoubt,
+		Generation: r.Generation, RingNo: r.RingNo,
 		RetryTimes: r.RetryTimes, MaxRings: r.MaxRings, AckTimeout: r.AckTimeout, RingAt: clock.Instant(r.TargetRingAt),
 		LatestRingAt: FromNull(r.LatestRingAt), NextTryTime: FromNull(r.NextTryTime), RungAt: FromNull(r.RungAt),
-		UpdateTime: clock.Instant(r.UpdateTime), PayloadLength: len(r.Payload), RetryPolicy: r.RetryPolicy, DueRank: r.DueRank,
+		UpdateTime: clock.Instant(r.UpdateTime), PayloadLength: len(r.Payload), RetryPolicy: r.RetryPolicy,
+		DueRank:    r.DueRank,
 		RepeatRule: r.RepeatRule, RepeatState: r.RepeatState,
 	}
 }

@@ -105,7 +105,8 @@ func (s *Store) Check(ctx context.Context) error {
 		return s.named(fmt.Errorf("the configuration says %d shards, but the database was made with %d: the count cannot be changed", s.shards, shards))
 	}
 	s.known.Store(&known{
-		shards: int(shards), engine: server.Name, commitsClaims: server.CommitsClaims, placements: newPlacements(server.Placements, int(shards)),
+		shards: int(shards), engine: server.Name, commitsClaims: server.CommitsClaims,
+		placements: newPlacements(server.Placements, int(shards)),
 	})
 	return nil
 }
@@ -132,7 +133,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		return s.named(err)
 	}
 	if has > want { // CheckBuild tells whether this build may work on it
-		s.log.Info("the schema is newer than this build, which may work beside newer ones", "version", has, "known", want)
+		s.log.Info("the schema is newer than this build, which may work beside newer ones", "version", has, "known",
+			want)
 	}
 	return nil
 }
@@ -174,7 +176,9 @@ func (m *MigrationSession) refuseSteps(ctx context.Context, has int64, migration
 
 // SchemaVersion returns the version of the newest applied migration; 0 if there is none. isNoTable reports that the
 // table of versions does not exist.
-func SchemaVersion(ctx context.Context, dialect goose.Dialect, db database.DBTxConn, isNoTable func(error) bool) (int64, error) {
+func SchemaVersion(
+	ctx context.Context, dialect goose.Dialect, db database.DBTxConn, isNoTable func(error) bool,
+) (int64, error) {
 	versions, err := database.NewStore(dialect, goose.DefaultTablename)
 	if err != nil {
 		return 0, err

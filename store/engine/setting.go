@@ -22,7 +22,8 @@ type SettingRow struct {
 
 func (r *SettingRow) version() settings.Version {
 	return settings.Version{
-		Application: r.Application, Version: r.Version, Document: r.Document, ChangedAt: clock.Instant(r.ChangedAt), ChangedBy: r.ChangedBy,
+		Application: r.Application, Version: r.Version, Document: r.Document, ChangedAt: clock.Instant(r.ChangedAt),
+		ChangedBy: r.ChangedBy,
 	}
 }
 
@@ -59,7 +60,9 @@ func (s *Store) Settings(ctx context.Context, application string) (v settings.Ve
 }
 
 // SettingsHistory returns the newest versions of the application's settings.
-func (s *Store) SettingsHistory(ctx context.Context, application string, limit int) (versions []settings.Version, err error) {
+func (s *Store) SettingsHistory(
+	ctx context.Context, application string, limit int,
+) (versions []settings.Version, err error) {
 	err = s.call(ctx, "read the history of settings", func(ctx context.Context) error {
 		rows, err := s.driver.ReadSettingsHistory(ctx, application, min(limit, settings.MaxHistory))
 		versions = Column(rows, (*SettingRow).version)
@@ -117,11 +120,13 @@ func nextSettings(ctx context.Context, t SettingsTx, change *settings.Change) (S
 	if change.IfVersion != settings.AnyVersion && change.IfVersion != before.Version {
 		return SettingRow{}, &clock.Error{
 			Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed, Field: "if_version",
-			Detail: fmt.Sprintf("the settings of %q have version %d, not %d", change.Application, before.Version, change.IfVersion),
+			Detail: fmt.Sprintf("the settings of %q have version %d, not %d", change.Application, before.Version,
+				change.IfVersion),
 		}
 	}
 	return SettingRow{
-		Application: change.Application, Version: before.Version + 1, Document: change.Document, ChangedAt: int64(change.At), ChangedBy: change.By,
+		Application: change.Application, Version: before.Version + 1, Document: change.Document,
+		ChangedAt: int64(change.At), ChangedBy: change.By,
 	}, nil
 }
 

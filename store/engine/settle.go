@@ -33,13 +33,15 @@ func (c *claim) Settle(ctx context.Context, now clock.Instant, fates []clock.Fat
 	}
 	attempts := store.FateAttempts(c.rings, fates, now)
 	if c.claimed == nil && c.ConfirmsAtOnce(c.rings, fates, attempts) {
-		return c.inSettleTx(ctx, "settle", func(ctx context.Context, t SettleTx) error { return t.Confirm(ctx, c.rings) })
+		return c.inSettleTx(ctx, "settle",
+			func(ctx context.Context, t SettleTx) error { return t.Confirm(ctx, c.rings) })
 	}
 	claimed := c.claimed
 	if claimed == nil {
 		claimed = c.RowsAfterClaim(c.rings)
 	}
-	err := c.writeSettlements(ctx, "settle", store.Settlements(c.rings, claimed, fates, store.Attempted(attempts)), attempts)
+	err := c.writeSettlements(ctx, "settle", store.Settlements(c.rings, claimed, fates, store.Attempted(attempts)),
+		attempts)
 	if err == nil {
 		c.keepAwaited(fates)
 	}
@@ -73,9 +75,12 @@ func (c *claim) Release(ctx context.Context) error {
 }
 
 // writeSettlements writes the settlements and attempts, and commits.
-func (c *claim) writeSettlements(ctx context.Context, doing string, settled []store.Settlement, attempts []store.AlarmAttempt) error {
+func (c *claim) writeSettlements(
+	ctx context.Context, doing string, settled []store.Settlement, attempts []store.AlarmAttempt,
+) error {
 	if len(settled) > 0 {
-		return c.inSettleTx(ctx, doing, func(ctx context.Context, t SettleTx) error { return t.Settle(ctx, settled, attempts) })
+		return c.inSettleTx(ctx, doing,
+			func(ctx context.Context, t SettleTx) error { return t.Settle(ctx, settled, attempts) })
 	}
 	if c.tx != nil {
 		return c.inSettleTx(ctx, doing, func(context.Context, SettleTx) error { return nil })
@@ -88,11 +93,13 @@ func (c *claim) writeSettlements(ctx context.Context, doing string, settled []st
 func (c *claim) inSettleTx(ctx context.Context, doing string, do func(ctx context.Context, t SettleTx) error) error {
 	if c.tx != nil {
 		return c.s.call(ctx, doing, func(ctx context.Context) error {
-			return InTx(ctx, func(context.Context) (SettleTx, error) { return c.tx, nil }, func(t SettleTx) error { return do(ctx, t) })
+			return InTx(ctx, func(context.Context) (SettleTx, error) { return c.tx, nil },
+				func(t SettleTx) error { return do(ctx, t) })
 		})
 	}
 	return c.s.replayed(ctx, doing, func(ctx context.Context) error {
-		return InTx(ctx, func(ctx context.Context) (SettleTx, error) { return c.s.driver.BeginSettle(ctx, &c.ClaimRequest) },
+		return InTx(ctx,
+			func(ctx context.Context) (SettleTx, error) { return c.s.driver.BeginSettle(ctx, &c.ClaimRequest) },
 			func(t SettleTx) error { return do(ctx, t) })
 	})
 }

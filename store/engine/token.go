@@ -33,7 +33,8 @@ type TokenRow struct {
 func tokenRow(t *access.Token) TokenRow {
 	return TokenRow{
 		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications.String(), Secret: t.Secret.Encode(),
-		OldSecret: t.OldSecret.Encode(), OldSecretUntil: ToNull(t.OldSecretUntil), CreatedAt: int64(t.CreatedAt), CreatedBy: t.CreatedBy,
+		OldSecret: t.OldSecret.Encode(), OldSecretUntil: ToNull(t.OldSecretUntil), CreatedAt: int64(t.CreatedAt),
+		CreatedBy: t.CreatedBy,
 		ExpiresAt: ToNull(t.ExpiresAt), RevokedAt: ToNull(t.RevokedAt), LastUsedAt: ToNull(t.LastUsedAt),
 	}
 }
@@ -53,7 +54,8 @@ func tokenState(t *access.Token) string {
 // token returns the token of the row. Columns that cannot be read are empty in it, and Unreadable says why.
 func (r *TokenRow) token() access.Token {
 	t := access.Token{
-		ID: r.ID, Name: r.Name, OldSecretUntil: FromNull(r.OldSecretUntil), CreatedAt: clock.Instant(r.CreatedAt), CreatedBy: r.CreatedBy,
+		ID: r.ID, Name: r.Name, OldSecretUntil: FromNull(r.OldSecretUntil), CreatedAt: clock.Instant(r.CreatedAt),
+		CreatedBy: r.CreatedBy,
 		ExpiresAt: FromNull(r.ExpiresAt), RevokedAt: FromNull(r.RevokedAt), LastUsedAt: FromNull(r.LastUsedAt),
 	}
 	var errs [4]error
@@ -104,7 +106,8 @@ func (s *Store) AddToken(ctx context.Context, t *access.Token) (added bool, err 
 			return err
 		}
 		return addActs(ctx, tx, clock.Act{
-			At: t.CreatedAt, Actor: clock.Actor{Name: t.CreatedBy}, Action: "token_create", Subject: t.ID, After: tokenState(t),
+			At: t.CreatedAt, Actor: clock.Actor{Name: t.CreatedBy}, Action: "token_create", Subject: t.ID,
+			After: tokenState(t),
 		})
 	})
 	if errors.Is(err, errTokenExists) {
@@ -158,7 +161,9 @@ func (s *Store) UseTokens(ctx context.Context, uses []access.Use) error {
 }
 
 // changeTokens counts a change, and makes it in the same transaction.
-func (s *Store) changeTokens(ctx context.Context, doing string, change func(ctx context.Context, tx TokenTx) error) error {
+func (s *Store) changeTokens(
+	ctx context.Context, doing string, change func(ctx context.Context, tx TokenTx) error,
+) error {
 	return s.replayed(ctx, doing, func(ctx context.Context) error {
 		return InTx(ctx, s.driver.BeginTokens, func(tx TokenTx) error {
 			counted, err := tx.CountTokenChange(ctx)
@@ -175,7 +180,8 @@ func (s *Store) changeTokens(ctx context.Context, doing string, change func(ctx 
 
 // unknownToken is the error for an id without a token.
 func unknownToken(id string) error {
-	return &clock.Error{Kind: clock.ErrNotFound, Code: clock.CodeUnknownToken, Detail: fmt.Sprintf("there is no token %q", id)}
+	return &clock.Error{Kind: clock.ErrNotFound, Code: clock.CodeUnknownToken,
+		Detail: fmt.Sprintf("there is no token %q", id)}
 }
 
 // refusedTokenChange is the error of a change that the token does not allow.

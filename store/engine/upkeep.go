@@ -10,12 +10,15 @@ import (
 )
 
 // Expire reads a page of due rows and ends the rows that may not ring any more.
-func (s *Store) Expire(ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int) (store.ExpiredPage, error) {
+func (s *Store) Expire(
+	ctx context.Context, now clock.Instant, shards []int, from store.Position, limit int,
+) (store.ExpiredPage, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	until := store.Position{Time: now + 1}
 	// each shard may give twice its share of the limit; a page that is too short costs only one more call
-	page, err := s.due(ctx, store.DueQuery{Shards: shards, From: from, Until: until, Limit: min(limit, 2*limit/len(shards)+1)})
+	page, err := s.due(ctx,
+		store.DueQuery{Shards: shards, From: from, Until: until, Limit: min(limit, 2*limit/len(shards)+1)})
 	if err != nil {
 		return store.ExpiredPage{Next: from}, s.mapError(ctx, "read due alarms", err)
 	}
@@ -34,7 +37,8 @@ func (s *Store) Expire(ctx context.Context, now clock.Instant, shards []int, fro
 		return store.ExpiredPage{Next: next}, nil
 	}
 	claimed, err := s.Claim(ctx, store.ClaimRequest{
-		IDs: ending, Now: now, ClaimID: rand.Text(), NamedTargets: store.NamedTargets(rows), EndOnly: true, Timeout: clock.AwaitTimeout,
+		IDs: ending, Now: now, ClaimID: rand.Text(), NamedTargets: store.NamedTargets(rows), EndOnly: true,
+		Timeout: clock.AwaitTimeout,
 	})
 	if err != nil {
 		return store.ExpiredPage{Next: from}, err
@@ -70,7 +74,8 @@ func (s *Store) Purge(ctx context.Context, before, settled clock.Instant, limit 
 	first := int(s.purges.Add(1)) % count
 	errs := make([]error, 0, count)
 	for i := 0; i < count && deleted < limit; i++ {
-		n, err := s.purgePlacement(ctx, Purge{Before: before, Settled: settled, Placement: (first + i) % count}, limit-deleted)
+		n, err := s.purgePlacement(ctx, Purge{Before: before, Settled: settled, Placement: (first + i) % count},
+			limit-deleted)
 		deleted += n
 		errs = append(errs, err)
 	}

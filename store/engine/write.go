@@ -27,7 +27,9 @@ const maxRefusals = 32
 // ByHalves runs a statement that the server refuses as a whole if a row or a key is locked. It halves each refused
 // part, until the locked elements are alone. After maxRefusals refusals it treats all elements of a refused part as
 // locked. It returns the results of run in the order of all. ofLocked returns the results of locked elements.
-func ByHalves[T, R any](all []T, run func(part []T) (results []R, refused bool, err error), ofLocked func(part []T) []R) ([]R, error) {
+func ByHalves[T, R any](
+	all []T, run func(part []T) (results []R, refused bool, err error), ofLocked func(part []T) []R,
+) ([]R, error) {
 	refusals := 0
 	var runPart func(part []T) ([]R, error)
 	runPart = func(part []T) ([]R, error) {
@@ -49,8 +51,11 @@ func ByHalves[T, R any](all []T, run func(part []T) (results []R, refused bool, 
 }
 
 // InsertByHalves inserts rows, some with uncommitted keys, by ByHalves. It returns the ids.
-func InsertByHalves(rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids []int64, refused bool, err error)) ([]int64, error) {
-	return ByHalves(rows, insert, func(part []*clock.Alarm) []int64 { return slices.Repeat([]int64{UncommittedKey}, len(part)) })
+func InsertByHalves(
+	rows []*clock.Alarm, insert func(part []*clock.Alarm) (ids []int64, refused bool, err error),
+) ([]int64, error) {
+	return ByHalves(rows, insert,
+		func(part []*clock.Alarm) []int64 { return slices.Repeat([]int64{UncommittedKey}, len(part)) })
 }
 
 // Change is one row to rewrite: Old is the locked row, New is the row to write. If the generations differ, the change
@@ -128,7 +133,8 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 	ctx, cancel := s.deadlineWith(ctx, r.LockWait)
 	defer cancel()
 	known := s.known.Load()
-	parts := known.placements.split(len(r.Ops), func(i int) int { return known.placements.of(r.Ops[i].Key().Shard(known.shards)) })
+	parts := known.placements.split(len(r.Ops),
+		func(i int) int { return known.placements.of(r.Ops[i].Key().Shard(known.shards)) })
 	ids, err := s.newIDs(ctx, len(r.Ops), func(i int) clock.Key { return r.Ops[i].Key() })
 	if err != nil {
 		return nil, err
@@ -159,7 +165,9 @@ func (s *Store) Write(ctx context.Context, r clock.WriteRequest) ([]clock.Decisi
 // writePart applies ops of one placement in one transaction, and again after a definite rollback. After a try that
 // waited in vain for a lock, the next tries lock first. ids are the ids of the alarms that the ops create; nil: the
 // database gives them.
-func (s *Store) writePart(ctx context.Context, r clock.WriteRequest, placement int, ids []int64) (decisions []clock.Decision, err error) {
+func (s *Store) writePart(
+	ctx context.Context, r clock.WriteRequest, placement int, ids []int64,
+) (decisions []clock.Decision, err error) {
 	try := WriteTry{Wait: r.LockWait, Shards: s.ShardCount(), Placement: placement}
 	err = s.replay(ctx, func() error {
 		err := InTx(ctx, func(ctx context.Context) (WriteTx, error) { return s.driver.BeginWrite(ctx, try) }, func(t WriteTx) (err error) {
@@ -180,9 +188,12 @@ func (s *Store) writePart(ctx context.Context, r clock.WriteRequest, placement i
 // statement each: Insert inserts sets as if all keys were new, and Cancel cancels alarms as if all were scheduled. An
 // engine that gains nothing from that leaves the rows. writeGroup then locks, decides and rewrites the remaining rows.
 // The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
-func writeGroup(ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int, ids []int64) ([]clock.Decision, error) {
+func writeGroup(
+	ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int, ids []int64,
+) ([]clock.Decision, error) {
 	w := write{
-		tx: tx, WriteRequest: r, shardCount: shardCount, ids: ids, decisions: make([]clock.Decision, len(r.Ops)), largestPayload: max(1, r.LargestPayload),
+		tx: tx, WriteRequest: r, shardCount: shardCount, ids: ids, decisions: make([]clock.Decision, len(r.Ops)),
+		largestPayload: max(1, r.LargestPayload),
 	}
 	if r.LockWait == 0 {
 		if err := w.insertFirst(ctx); err != nil {
@@ -238,7 +249,8 @@ func (w *write) cancelFirst(ctx context.Context) error {
 			brief = brief && op.Cancel.Brief
 		}
 	}
-	stopped, _, err := w.loadRows(keys, brief, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now, brief) })
+	stopped, _, err := w.loadRows(keys, brief,
+		func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Cancel(ctx, keys, w.Now, brief) })
 	if err != nil {
 		return err
 	}
@@ -303,12 +315,14 @@ func (w *write) decideRest(ctx context.Context) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	locked, later, err := w.loadRows(keys, brief, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.LockWait, brief) })
+	locked, later, err := w.loadRows(keys, brief,
+		func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Lock(ctx, keys, w.LockWait, brief) })
 	if err != nil {
 		return err
 	}
 	w.postpone(later)
-	lockedElsewhere, later, err := w.loadRows(keysWithout(keys[:len(keys)-len(later)], locked), false, func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Read(ctx, keys) })
+	lockedElsewhere, later, err := w.loadRows(keysWithout(keys[:len(keys)-len(later)], locked), false,
+		func(keys []clock.Key) ([]clock.Alarm, error) { return w.tx.Read(ctx, keys) })
 	if err != nil {
 		return err
 	}

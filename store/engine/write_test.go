@@ -57,7 +57,8 @@ func (m *fakeTx) Cancel(_ context.Context, keys []clock.Key, now clock.Instant, 
 	m.calls = append(m.calls, fmt.Sprintf("cancel %d", len(keys)))
 	var rows []clock.Alarm
 	for _, k := range keys {
-		if row, found := m.rows[k]; found && row.State == clock.Scheduled && !row.InDoubt && !m.held[k] && !m.leavesCancels {
+		if row, found := m.rows[k]; found && row.State == clock.Scheduled && !row.InDoubt && !m.held[k] &&
+			!m.leavesCancels {
 			row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = clock.Cancelled, clock.NoInstant, now, now
 			m.rows[k] = row
 			rows = append(rows, row)
@@ -115,14 +116,16 @@ func (m *fakeTx) Update(_ context.Context, changes []Change) (int, error) {
 }
 
 func newFakeTx() *fakeTx {
-	return &fakeTx{rows: make(map[clock.Key]clock.Alarm), held: make(map[clock.Key]bool), appears: make(map[clock.Key]bool)}
+	return &fakeTx{rows: make(map[clock.Key]clock.Alarm), held: make(map[clock.Key]bool),
+		appears: make(map[clock.Key]bool)}
 }
 
 func keyOf(id string) clock.Key { return clock.Key{Application: "shop", BusinessID: id} }
 
 func set(id string, at clock.Instant) clock.Op {
 	return clock.Op{Set: &clock.Set{Key: keyOf(id), Content: clock.Content{
-		RingAt: at, LatestRingAt: clock.NoInstant, ContentType: "text/plain", Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
+		RingAt: at, LatestRingAt: clock.NoInstant, ContentType: "text/plain", Retry: clock.DefaultRetryPolicy(),
+		MaxRings: 1,
 	}}}
 }
 
@@ -133,7 +136,8 @@ func briefCancel(id string) clock.Op {
 }
 
 func cancelAt(id string, generation int64) clock.Op {
-	return clock.Op{Cancel: &clock.Cancel{Key: keyOf(id), If: clock.Condition{Kind: clock.AtGeneration, Generation: generation}}}
+	return clock.Op{Cancel: &clock.Cancel{Key: keyOf(id),
+		If: clock.Condition{Kind: clock.AtGeneration, Generation: generation}}}
 }
 
 func (m *fakeTx) write(t interface{ Fatalf(string, ...any) }, ops ...clock.Op) []clock.Decision {
@@ -155,9 +159,11 @@ func TestWriteNeedsFewStatementsForUsualGroups(t *testing.T) {
 	}{
 		{"all new", []clock.Op{set("a", 1), set("b", 1)}, []string{"insert 2 false"}},
 		{"all the same", []clock.Op{set("a", 1), set("b", 1)}, []string{"insert 2 false", "lock 2 0s"}},
-		{"new, moved, cancelled", []clock.Op{set("c", 1), set("a", 2), cancel("b")}, []string{"insert 2 false", "cancel 1", "lock 1 0s", "update 1"}},
+		{"new, moved, cancelled", []clock.Op{set("c", 1), set("a", 2), cancel("b")},
+			[]string{"insert 2 false", "cancel 1", "lock 1 0s", "update 1"}},
 		{"cancels only", []clock.Op{cancel("a"), cancel("c")}, []string{"cancel 2"}},
-		{"cancels without an alarm", []clock.Op{cancel("a"), cancel("absent")}, []string{"cancel 2", "lock 2 0s", "read 1"}},
+		{"cancels without an alarm", []clock.Op{cancel("a"), cancel("absent")},
+			[]string{"cancel 2", "lock 2 0s", "read 1"}},
 		{"a conditional cancel", []clock.Op{cancelAt("b", 1)}, []string{"lock 1 0s"}},
 	} {
 		m.write(t, c.ops...)
@@ -191,7 +197,8 @@ func TestWriteGivesTheVerdictWaitToLockedRows(t *testing.T) {
 	m.held[keyOf("held")] = true
 	before := m.rows[keyOf("held")]
 	d := m.write(t, set("held", 2), set("free", 2), set("new", 1))
-	if d[0].Verdict != clock.Locked || d[0].Alarm.ID != before.ID || d[1].Verdict != clock.Replace || d[2].Verdict != clock.Create {
+	if d[0].Verdict != clock.Locked || d[0].Alarm.ID != before.ID || d[1].Verdict != clock.Replace ||
+		d[2].Verdict != clock.Create {
 		t.Errorf("%v %v %v", d[0].Verdict, d[1].Verdict, d[2].Verdict)
 	}
 	if m.rows[keyOf("held")].Generation != 1 {
@@ -202,7 +209,8 @@ func TestWriteGivesTheVerdictWaitToLockedRows(t *testing.T) {
 // An insert before the locks could lock rows out of order while the write waits.
 func TestWaitingWriteLocksBeforeItInserts(t *testing.T) {
 	m := newFakeTx()
-	d, err := writeGroup(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}, 64, nil)
+	d, err := writeGroup(t.Context(), m,
+		clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}, 64, nil)
 	if err != nil || d[0].Verdict != clock.Create {
 		t.Fatal(d, err)
 	}
@@ -279,10 +287,12 @@ func checkDecision(rt *rapid.T, m *fakeTx, op clock.Op, before map[clock.Key]clo
 	case !m.held[key]:
 		want = op.Decide(&row, now)
 	}
-	if got.Verdict != want.Verdict || got.Alarm.Generation != want.Alarm.Generation || got.Alarm.State != want.Alarm.State {
+	if got.Verdict != want.Verdict || got.Alarm.Generation != want.Alarm.Generation ||
+		got.Alarm.State != want.Alarm.State {
 		rt.Fatalf("%s: %s %v, want %s", key.BusinessID, got.Verdict, got.Alarm, want.Verdict)
 	}
-	if stored, found := m.rows[key]; got.Verdict != clock.Refuse && (!found || stored.Generation != got.Alarm.Generation || stored.State != got.Alarm.State) {
+	if stored, found := m.rows[key]; got.Verdict != clock.Refuse &&
+		(!found || stored.Generation != got.Alarm.Generation || stored.State != got.Alarm.State) {
 		rt.Fatalf("%s: stored %v, answered %v", key.BusinessID, stored, got.Alarm)
 	}
 }
@@ -301,7 +311,8 @@ func TestWriteLoadsAtMostLoadBytes(t *testing.T) {
 			for i := range ops {
 				id := fmt.Sprint(i)
 				m.rows[keyOf(id)] = clock.Alarm{
-					ID: int64(i + 1), Key: keyOf(id), Generation: 1, Content: clock.Content{RingAt: 1, Payload: make([]byte, size)},
+					ID: int64(i + 1), Key: keyOf(id), Generation: 1,
+					Content: clock.Content{RingAt: 1, Payload: make([]byte, size)},
 					RingRow: clock.RingRow{State: clock.Scheduled, NextTryTime: 1},
 				}
 				m.held[keyOf(id)] = name == "held"
@@ -310,7 +321,8 @@ func TestWriteLoadsAtMostLoadBytes(t *testing.T) {
 			groups := 0
 			for ; len(ops) > 0; groups++ {
 				m.loaded, m.locked = 0, nil
-				ds, err := writeGroup(t.Context(), m, clock.WriteRequest{Now: now, Ops: ops, LoadBytes: maxLoad, LargestPayload: 4 * size}, 64, nil)
+				ds, err := writeGroup(t.Context(), m,
+					clock.WriteRequest{Now: now, Ops: ops, LoadBytes: maxLoad, LargestPayload: 4 * size}, 64, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -15,7 +15,8 @@ func (d *Driver) ReadActs(ctx context.Context, q *clock.ActsQuery) ([]engine.Act
 	if q.Application == "" {
 		rows, err = d.q.ListActs(ctx, d.leases, dbsqlc.ListActsParams{BeforeID: q.BeforeID, Limit: int32(q.Limit)})
 	} else {
-		rows, err = d.q.ListActsOf(ctx, d.leases, dbsqlc.ListActsOfParams{Application: q.Application, BeforeID: q.BeforeID, Limit: int32(q.Limit)})
+		rows, err = d.q.ListActsOf(ctx, d.leases,
+			dbsqlc.ListActsOfParams{Application: q.Application, BeforeID: q.BeforeID, Limit: int32(q.Limit)})
 	}
 	return engine.Column(rows, func(r *dbsqlc.Audit) engine.ActRow { return engine.ActRow(*r) }), err
 }

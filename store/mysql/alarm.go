@@ -16,10 +16,12 @@ func briefAlarmsOf(rows []dbsqlc.LockAlarmsBrieflyRow) []clock.Alarm {
 	alarms := make([]clock.Alarm, len(rows))
 	for i, r := range rows {
 		alarms[i] = clock.Alarm{
-			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Shard: int(r.Shard), Generation: r.Generation,
+			ID: r.ID, Key: clock.Key{Application: r.Application, BusinessID: r.BusinessID}, Shard: int(r.Shard),
+			Generation: r.Generation,
 			RingRow: clock.RingRow{
-				State: clock.State(r.State), NextTryTime: engine.FromNull(r.NextTryTime), LastError: r.LastError, InDoubt: r.InDoubt != 0,
-				RungAt: engine.FromNull(r.RungAt),
+				State: clock.State(r.State), NextTryTime: engine.FromNull(r.NextTryTime), LastError: r.LastError,
+				InDoubt: r.InDoubt != 0,
+				RungAt:  engine.FromNull(r.RungAt),
 			},
 		}
 	}

@@ -61,7 +61,8 @@ func bareInsert(b *testing.B, d *Driver, ops []clock.Op) {
 		row.SetAlarm(&d.Alarm)
 	})
 	parts := split(dbsqlc.InsertAlarms)
-	_, err := d.db.ExecContext(context.Background(), parts.expand("", len(ops)), append([]any{store.BuildLevel()}, args...)...)
+	_, err := d.db.ExecContext(context.Background(), parts.expand("", len(ops)),
+		append([]any{store.BuildLevel()}, args...)...)
 	ok(b, err, "insert")
 }
 

@@ -16,9 +16,11 @@ import (
 
 // repeatedStatements are the statements that run as a bulk.
 var repeatedStatements = []string{
-	dbsqlc.InsertAlarms, dbsqlc.RewriteAlarms, dbsqlc.AmendAlarms, dbsqlc.SettleAlarms, dbsqlc.InsertAttempts, dbsqlc.InsertShards,
+	dbsqlc.InsertAlarms, dbsqlc.RewriteAlarms, dbsqlc.AmendAlarms, dbsqlc.SettleAlarms, dbsqlc.InsertAttempts,
+	dbsqlc.InsertShards,
 	dbsqlc.LockAlarms, dbsqlc.LockAlarmsBriefly, dbsqlc.LockAlarmsWaiting, dbsqlc.LockAlarmsAtOnce, dbsqlc.ReadAlarms,
-	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished, dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.AddActs,
+	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished,
+	dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.AddActs,
 }
 
 func TestStatementsOfManyRowsHaveTheirMarkers(t *testing.T) {
@@ -26,7 +28,8 @@ func TestStatementsOfManyRowsHaveTheirMarkers(t *testing.T) {
 		parts := split(query)
 		name, _, _ := strings.Cut(query, "\n")
 		text := parts.expand("", 3)
-		if _, statement, _ := strings.Cut(text, "\n"); strings.Contains(statement, "FIRST") || strings.Contains(statement, "NEXT") {
+		if _, statement, _ := strings.Cut(text, "\n"); strings.Contains(statement, "FIRST") ||
+			strings.Contains(statement, "NEXT") {
 			t.Errorf("%s: a marker reaches the server in %s", name, text)
 		}
 		one, three := paramsIn(parts.expand("", 1)), paramsIn(text)

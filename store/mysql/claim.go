@@ -43,7 +43,9 @@ func (t *claimTx) Clock() clock.Instant { return t.clock }
 // LockDue locks the rows, and does not wait for any (LockDue). It leaves out payloads longer than engine.InlineBytes.
 func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, error) {
 	found, err := lockFree(t.d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]string, error) {
-		return t.d.q.LockDue(ctx, db, dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: part, Now: int64(t.request.Now), Build: store.BuildLevel()})
+		return t.d.q.LockDue(ctx, db,
+			dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: part, Now: int64(t.request.Now),
+				Build: store.BuildLevel()})
 	})
 	if err != nil {
 		return nil, err
@@ -76,13 +78,15 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	n, err := t.d.expireAlarms(ctx, t.tx, t.request.Now, expired, ofExpired)
 	if err == nil && len(dead) > 0 {
 		var m int64
-		m, err = t.d.q.KillAlarms(ctx, lastRepeated{DBTX: t, values: ofDead}, dbsqlc.KillAlarmsParams{Now: now, Ids: dead})
+		m, err = t.d.q.KillAlarms(ctx, lastRepeated{DBTX: t, values: ofDead},
+			dbsqlc.KillAlarmsParams{Now: now, Ids: dead})
 		n += m
 	}
 	for i := 0; err == nil && i < len(unreadable); i++ {
 		var m int64
 		e := unreadable[i]
-		m, err = t.d.q.KillUnreadable(ctx, t, dbsqlc.KillUnreadableParams{Reason: e.Fate.LastError, Now: now, ID: e.ID, Generation: e.Generation})
+		m, err = t.d.q.KillUnreadable(ctx, t,
+			dbsqlc.KillUnreadableParams{Reason: e.Fate.LastError, Now: now, ID: e.ID, Generation: e.Generation})
 		n += m
 	}
 	if err == nil && int(n) != len(judged.Ended) {
@@ -94,12 +98,15 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	return t.d.addAttempts(ctx, t.tx, judged.Attempts)
 }
 
-func (d *Driver) expireAlarms(ctx context.Context, t *tx, now clock.Instant, ids []int64, generations []any) (int64, error) {
+func (d *Driver) expireAlarms(
+	ctx context.Context, t *tx, now clock.Instant, ids []int64, generations []any,
+) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
 	return d.q.ExpireAlarms(ctx, lastRepeated{DBTX: t, values: generations}, dbsqlc.ExpireAlarmsParams{
-		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired, Now: int64(now), Ids: ids,
+		Doubt: clock.ReasonInDoubt, Unacknowledged: clock.ReasonUnacknowledged, Reason: clock.ReasonExpired,
+		Now: int64(now), Ids: ids,
 	})
 }
 
@@ -126,19 +133,22 @@ func (t *claimTx) take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	case store.Once:
 		n, err = q.TakeOnce(ctx, db, dbsqlc.TakeOnceParams{
 			Build:   store.BuildLevel(),
-			ClaimID: r.ClaimID, Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo, RetryTimes: common.retryTimes,
+			ClaimID: r.ClaimID, Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state,
+			RingNo: common.ringNo, RetryTimes: common.retryTimes,
 			OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
 		})
 	case store.TwoPhase:
 		n, err = q.TakeTwoPhase(ctx, db, dbsqlc.TakeTwoPhaseParams{
 			Build:    store.BuildLevel(),
-			ClaimEnd: int64(r.ClaimEnd()), DoubtTarget: int64(r.Target), Now: now, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
+			ClaimEnd: int64(r.ClaimEnd()), DoubtTarget: int64(r.Target), Now: now, Ids: v.ids,
+			Generation: common.generation, OldState: common.state, RingNo: common.ringNo,
 			RetryTimes: common.retryTimes, OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
 		})
 	default:
 		n, err = q.TakeHeld(ctx, db, dbsqlc.TakeHeldParams{
 			Build: store.BuildLevel(),
-			Now:   now, ClaimID: r.ClaimID, Ids: v.ids, Generation: common.generation, OldState: common.state, RingNo: common.ringNo, RetryTimes: common.retryTimes,
+			Now:   now, ClaimID: r.ClaimID, Ids: v.ids, Generation: common.generation, OldState: common.state,
+			RingNo: common.ringNo, RetryTimes: common.retryTimes,
 			OldInDoubt: common.inDoubt, Unrung: common.unrung, Others: v.others,
 		})
 	}

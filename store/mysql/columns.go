@@ -13,8 +13,10 @@ import (
 var (
 	insertArgs  = rowArgs[engine.Row, dbsqlc.InsertAlarmsParams](dbsqlc.InsertAlarms, nil, "Build")
 	restoreArgs = rowArgs[engine.Row, dbsqlc.RestoreAlarmsParams](dbsqlc.RestoreAlarms, nil, "Build")
-	rewriteArgs = rowArgs[engine.Row, dbsqlc.RewriteAlarmsParams](dbsqlc.RewriteAlarms, int64(clock.NoInstant), "OldState", "NotInDoubt", "Build")
-	amendArgs   = rowArgs[engine.Row, dbsqlc.AmendAlarmsParams](dbsqlc.AmendAlarms, int64(clock.NoInstant), "OldState", "OldRingNo", "NotInDoubt", "OldRetryTimes", "Build")
+	rewriteArgs = rowArgs[engine.Row, dbsqlc.RewriteAlarmsParams](dbsqlc.RewriteAlarms, int64(clock.NoInstant),
+		"OldState", "NotInDoubt", "Build")
+	amendArgs = rowArgs[engine.Row, dbsqlc.AmendAlarmsParams](dbsqlc.AmendAlarms, int64(clock.NoInstant), "OldState",
+		"OldRingNo", "NotInDoubt", "OldRetryTimes", "Build")
 	settleArgs  = rowArgs[engine.Row, dbsqlc.SettleAlarmsParams](dbsqlc.SettleAlarms, int64(clock.NoInstant))
 	attemptArgs = rowArgs[engine.AttemptRow, dbsqlc.InsertAttemptsParams](dbsqlc.InsertAttempts, nil)
 	actArgs     = rowArgs[engine.NewActRow, dbsqlc.AddActsParams](dbsqlc.AddActs, nil)

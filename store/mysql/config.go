@@ -36,7 +36,8 @@ type Config struct {
 
 // DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config {
-	return Config{Conns: 3, ReadConns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall, DialTimeout: 3 * time.Second}
+	return Config{Conns: 3, ReadConns: 6, WriteConns: 10, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall,
+		DialTimeout: 3 * time.Second}
 }
 
 // Validate returns every rule that the configuration breaks, joined, or nil.
@@ -51,7 +52,8 @@ func (c Config) Validate() error {
 	rule(c.Shards >= 0 && c.Shards <= clock.MaxShards, "shards must be from 1 to %d, or 0", clock.MaxShards)
 	rule(c.Conns >= 1, "conns must be at least 1: an answer looks up the key of its alarm there")
 	rule(c.ReadConns >= 2, "read conns must be at least 2: a list must not hold up the read of one alarm")
-	rule(c.WriteConns >= 2, "write conns must be at least 2: a write that waits for a locked row must not stop the others")
+	rule(c.WriteConns >= 2,
+		"write conns must be at least 2: a write that waits for a locked row must not stop the others")
 	rule(c.RingConns >= 1, "ring conns must be at least 1: a claim holds a connection until it is settled")
 	rule(c.UpkeepConns >= 1, "upkeep conns must be at least 1: without loading nothing rings")
 	rule(c.Timeout > 0 && c.DialTimeout > 0, "timeouts must be longer than 0")

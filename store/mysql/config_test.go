@@ -12,8 +12,10 @@ func TestConfigURLSetsUpTheDriver(t *testing.T) {
 	cfg.URL = "mysql://us%40er:p%2Fa%3Ass@[::1]/clockd?tls=skip-verify&timeout=1h&parseTime=true"
 	d, err := cfg.driver(slog.New(slog.DiscardHandler))
 	ok(t, err, "read the URL")
-	got := []any{d.User, d.Passwd, d.Net, d.Addr, d.DBName, d.Collation, d.TLSConfig, d.ParseTime, d.InterpolateParams, d.RejectReadOnly, d.Timeout}
-	want := []any{"us@er", "p/a:ss", "tcp", "[::1]:3306", "clockd", "utf8mb4_bin", "skip-verify", false, true, true, 3 * time.Second}
+	got := []any{d.User, d.Passwd, d.Net, d.Addr, d.DBName, d.Collation, d.TLSConfig, d.ParseTime, d.InterpolateParams,
+		d.RejectReadOnly, d.Timeout}
+	want := []any{"us@er", "p/a:ss", "tcp", "[::1]:3306", "clockd", "utf8mb4_bin", "skip-verify", false, true, true,
+		3 * time.Second}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("setting %d is %v, want %v", i, got[i], want[i])
@@ -24,9 +26,12 @@ func TestConfigURLSetsUpTheDriver(t *testing.T) {
 // TestURLErrorsHideThePassword tries URLs that cannot be used. No error may show any part of the password.
 func TestURLErrorsHideThePassword(t *testing.T) {
 	for _, u := range []string{
-		"mysql://user:hidden@host", "mysql://user:hid/den@host/db", "mysql://user:hid den@host/db", "mysql://user:hid%zzden@host/db",
-		"mysql://user:hidden@host:port/db", "mysql:user:hidden@host/db", "postgres://user:hidden@host/db", "user:hidden@tcp(host)/db",
-		"mysql://user:hidden@host/db/hidden", "mysql://user:hidden@host/db?tls=nosuch", "mysql://user:hidden@host/db?timeout=x",
+		"mysql://user:hidden@host", "mysql://user:hid/den@host/db", "mysql://user:hid den@host/db",
+		"mysql://user:hid%zzden@host/db",
+		"mysql://user:hidden@host:port/db", "mysql:user:hidden@host/db", "postgres://user:hidden@host/db",
+		"user:hidden@tcp(host)/db",
+		"mysql://user:hidden@host/db/hidden", "mysql://user:hidden@host/db?tls=nosuch",
+		"mysql://user:hidden@host/db?timeout=x",
 	} {
 		cfg := DefaultConfig()
 		cfg.URL = u

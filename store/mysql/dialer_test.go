@@ -107,7 +107,8 @@ func TestConnectGoesOnWhenItsCallerLeaves(t *testing.T) {
 	inDialer(t, func(t *testing.T, s *slowServer, connect func(time.Duration) error) {
 		s.set(4*time.Second, nil)
 		for i, want := range []bool{false, true, false, true} {
-			if err := connect(2500 * time.Millisecond); (err == nil) != want || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			if err := connect(2500 * time.Millisecond); (err == nil) != want ||
+				err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("caller %d: %v", i, err)
 			}
 		}

@@ -78,7 +78,8 @@ func (d *Driver) Traits() engine.Traits {
 
 // pools returns the open pools.
 func (d *Driver) pools() []*sql.DB {
-	return slices.DeleteFunc([]*sql.DB{d.reads, d.rings, d.leases, d.upkeep, d.writes, d.db, d.kills}, func(p *sql.DB) bool { return p == nil })
+	return slices.DeleteFunc([]*sql.DB{d.reads, d.rings, d.leases, d.upkeep, d.writes, d.db, d.kills},
+		func(p *sql.DB) bool { return p == nil })
 }
 
 // Close closes idle connections at once, and busy connections when their calls and claims end.

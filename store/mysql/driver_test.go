@@ -64,7 +64,8 @@ func (s asMySQL) Check(ctx context.Context) error {
 
 func testedEngine() storetest.Engine {
 	return storetest.Engine{
-		Dialect: goose.DialectMySQL, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans, Allocations: 10,
+		Dialect: goose.DialectMySQL, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable,
+		Plans: checkPlans, Allocations: 10,
 	}
 }
 

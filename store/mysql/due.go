@@ -44,7 +44,8 @@ func unpackEntries(found []string, err error) ([]store.Due, error) {
 // unpackEntry unpacks one entry of the due index, in the column order of ListDue.
 func unpackEntry(entry string) (store.Due, error) {
 	p := engine.Unpack(entry)
-	d := store.Due{Shard: int(p.Number()), NextTryTime: clock.Instant(p.Number()), Rank: int(p.Number()), ID: p.Number()}
+	d := store.Due{Shard: int(p.Number()), NextTryTime: clock.Instant(p.Number()), Rank: int(p.Number()),
+		ID: p.Number()}
 	d.Application = p.Rest()
 	return d, p.End()
 }
@@ -61,7 +62,8 @@ func dueArgs(q *store.DueQuery, addressees []store.Addressee, last int) []any {
 	fromRank, untilRank := int64(q.From.Rank), int64(q.Until.Rank)
 	texts := strings.Join(store.AddresseeTexts(addressees), ",")
 	for _, shard := range q.Shards {
-		args = append(args, int64(shard), from, from, fromRank, fromRank, q.From.ID, until, until, untilRank, untilRank, q.Until.ID)
+		args = append(args, int64(shard), from, from, fromRank, fromRank, q.From.ID, until, until, untilRank, untilRank,
+			q.Until.ID)
 		if addressees != nil {
 			args = append(args, texts)
 		}
@@ -74,7 +76,8 @@ func dueArgs(q *store.DueQuery, addressees []store.Addressee, last int) []any {
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
 	o := store.Overdue{Oldest: clock.NoInstant}
 	numbers := engine.Column(shards, func(n *int) int64 { return int64(*n) })
-	count, err := d.q.CountDue(ctx, d.upkeep, dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
+	count, err := d.q.CountDue(ctx, d.upkeep,
+		dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), Limit: int32(limit)})
 	if err != nil || count == 0 {
 		return o, err
 	}
@@ -95,7 +98,9 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 }
 
 // CountDueByTime counts entries of one shard by time (CountDueByTime).
-func (d *Driver) CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]engine.DueCount, error) {
+func (d *Driver) CountDueByTime(
+	ctx context.Context, q *clock.ForecastQuery, shard, limit int,
+) ([]engine.DueCount, error) {
 	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
 		Begin: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
 		FromTime: engine.ToNull(q.From), UntilTime: engine.ToNull(q.Until()), Limit: int32(limit),

@@ -10,7 +10,8 @@ import (
 func versionText(r *engine.DueRow) string {
 	b := strconv.AppendInt(nil, r.ID, 10)
 	for _, n := range [...]int64{
-		r.Generation, r.State, r.RingNo, r.RetryTimes, r.InDoubt, int64(engine.FromNull(r.RungAt)), int64(engine.FromNull(r.NextTryTime)), r.UpdateTime,
+		r.Generation, r.State, r.RingNo, r.RetryTimes, r.InDoubt, int64(engine.FromNull(r.RungAt)),
+		int64(engine.FromNull(r.NextTryTime)), r.UpdateTime,
 	} {
 		b = strconv.AppendInt(append(b, ' '), n, 10)
 	}

@@ -32,7 +32,8 @@ func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
 // judgeTiDB judges the isolation alone. TiDB has variables of MySQL for its log, but they do nothing.
 func judgeTiDB(s server, v map[string]string) []store.Finding {
 	return []store.Finding{
-		{Name: "tidb", Value: s.version, Safe: true, Detail: "a majority of the replicas in TiKV has a commit before TiDB confirms it"},
+		{Name: "tidb", Value: s.version, Safe: true,
+			Detail: "a majority of the replicas in TiKV has a commit before TiDB confirms it"},
 		engine.IsolationFinding(isolationOf(v)),
 	}
 }
@@ -60,9 +61,10 @@ func judgeVariables(v map[string]string) []store.Finding {
 	var found []store.Finding
 	if flush, has := v["innodb_flush_log_at_trx_commit"]; has {
 		// 3 exists on MariaDB only: the log is synced with each group commit
-		found = append(found, engine.SettingFinding("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
-			"a commit is on disk before the server confirms it",
-			"confirmed commits of about the last second are lost when the server or its machine dies: set it to 1"))
+		found = append(found,
+			engine.SettingFinding("innodb_flush_log_at_trx_commit", flush, flush == "1" || flush == "3",
+				"a commit is on disk before the server confirms it",
+				"confirmed commits of about the last second are lost when the server or its machine dies: set it to 1"))
 	}
 	switch {
 	case isOn(v["log_bin"]):
@@ -78,9 +80,10 @@ func judgeVariables(v map[string]string) []store.Finding {
 			Detail: "the server has no binary log, and so no replicas: data that its disk loses is lost"})
 	}
 	if double, has := v["innodb_doublewrite"]; has {
-		found = append(found, engine.SettingFinding("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
-			"after a crash of the machine, half-written pages are repaired",
-			"after a crash of the machine, half-written pages are lost with all their rows, unless the file system writes whole pages"))
+		found = append(found,
+			engine.SettingFinding("innodb_doublewrite", double, !strings.EqualFold(double, "OFF") && double != "0",
+				"after a crash of the machine, half-written pages are repaired",
+				"after a crash of the machine, half-written pages are lost with all their rows, unless the file system writes whole pages"))
 	}
 	return append(found, engine.IsolationFinding(isolationOf(v)))
 }

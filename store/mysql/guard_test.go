@@ -48,7 +48,8 @@ func TestSessionsTurnSnapshotIsolationOff(t *testing.T) {
 	}
 	for i, p := range openStore(t, u).d.pools() {
 		var name, value string
-		row := p.QueryRowContext(t.Context(), "SHOW VARIABLES WHERE Variable_name = '"+snapshotIsolation+"' AND Value <> 'OFF'")
+		row := p.QueryRowContext(t.Context(),
+			"SHOW VARIABLES WHERE Variable_name = '"+snapshotIsolation+"' AND Value <> 'OFF'")
 		err := row.Scan(&name, &value)
 		if !errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("pool %d: %s is %s, %v", i, name, value, err)
@@ -161,7 +162,8 @@ func TestReadOnlyAndLessDurableServersAreNoticed(t *testing.T) {
 	}
 	for _, late := range []*opened{openStore(t, u.String()), openStore(t, root)} {
 		err := late.Check(t.Context())
-		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
+		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) ||
+			!strings.Contains(err.Error(), "read-only") {
 			t.Errorf("check of a replica: %v", err)
 		}
 	}
@@ -176,7 +178,8 @@ func TestUnsafeVariablesAreFound(t *testing.T) {
 		unsafe    string
 	}{
 		{map[string]string{"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "1", "innodb_doublewrite": "ON", "transaction_isolation": "READ-COMMITTED"}, ""},
-		{map[string]string{"innodb_flush_log_at_trx_commit": "0", "tx_isolation": "READ-COMMITTED"}, "innodb_flush_log_at_trx_commit"},
+		{map[string]string{"innodb_flush_log_at_trx_commit": "0", "tx_isolation": "READ-COMMITTED"},
+			"innodb_flush_log_at_trx_commit"},
 		{map[string]string{"log_bin": "ON", "sync_binlog": "1000", "tx_isolation": "READ-COMMITTED"}, "sync_binlog"},
 		{map[string]string{"innodb_doublewrite": "OFF", "tx_isolation": "READ-COMMITTED"}, "innodb_doublewrite"},
 		{map[string]string{"tx_isolation": "REPEATABLE-READ"}, "isolation"},

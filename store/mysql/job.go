@@ -32,7 +32,8 @@ func (d *Driver) ReadJobs(ctx context.Context, open bool, limit int) ([]engine.J
 // WriteJob writes a job (WriteJob).
 func (d *Driver) WriteJob(ctx context.Context, row *engine.JobRow) (int64, error) {
 	return d.q.WriteJob(ctx, d.leases, dbsqlc.WriteJobParams{
-		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID, Revision: row.Revision,
+		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID,
+		Revision: row.Revision,
 	})
 }
 

@@ -50,7 +50,8 @@ func (d *Driver) OpenMigration(context.Context) (*engine.MigrationSession, error
 	}
 	session := &migrateLock{log: d.log}
 	return &engine.MigrationSession{
-		Dialect: goose.DialectMySQL, DB: db, Lock: session, Conn: func() engine.Execer { return session.conn }, Remainder: session.remaining,
+		Dialect: goose.DialectMySQL, DB: db, Lock: session, Conn: func() engine.Execer { return session.conn },
+		Remainder: session.remaining,
 	}, nil
 }
 
@@ -157,7 +158,8 @@ func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 
 // ReadSchemaVersion reads the version of the newest applied migration.
 func (d *Driver) ReadSchemaVersion(ctx context.Context) (int64, error) {
-	return engine.SchemaVersion(ctx, goose.DialectMySQL, d.upkeep, func(err error) bool { return hasNumber(err, errNoSuchTable) })
+	return engine.SchemaVersion(ctx, goose.DialectMySQL, d.upkeep,
+		func(err error) bool { return hasNumber(err, errNoSuchTable) })
 }
 
 // ReadOldestBuild reads the oldest build level that may work on the database (ReadOldestBuild).

@@ -22,7 +22,8 @@ func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
 	err := d.q.UpsertNode(ctx, d.leases, dbsqlc.UpsertNodeParams{
 		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
+		Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications),
+		Lacks:    engine.Lines(n.Lacks),
 		Settings: n.Settings,
 	})
 	if err != nil {

@@ -29,7 +29,8 @@ const planEnd = int64(clock.MaxInstant)
 
 // planDue asks for the first due rows of each shard.
 func planDue(shards []int) *store.DueQuery {
-	return &store.DueQuery{Shards: shards, From: store.Position{Time: 1, Rank: 1, ID: 1}, Until: store.Position{Time: clock.MaxInstant}, Limit: 5}
+	return &store.DueQuery{Shards: shards, From: store.Position{Time: 1, Rank: 1, ID: 1},
+		Until: store.Position{Time: clock.MaxInstant}, Limit: 5}
 }
 
 func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
@@ -64,11 +65,14 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 500 + 65},
 		{"due by time", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.CountDueByTime(ctx, db, dbsqlc.CountDueByTimeParams{Step: 1000, Shard: 3, FromTime: sql.NullInt64{Valid: true}, UntilTime: engine.ToNull(clock.MaxInstant), Limit: 10})
+			_, err := s.q.CountDueByTime(ctx, db,
+				dbsqlc.CountDueByTimeParams{Step: 1000, Shard: 3, FromTime: sql.NullInt64{Valid: true},
+					UntilTime: engine.ToNull(clock.MaxInstant), Limit: 10})
 			return err
 		}, "alarm_due", true, 40}, // the entries, and the rows of the derived and the temporary table
 		{"oldest", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)}, dbsqlc.ListOldestParams{})
+			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)},
+				dbsqlc.ListOldestParams{})
 			return err
 		}, "alarm_due", true, 64},
 		{"claim: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -114,7 +118,8 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"settle: finish", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ConfirmAlarms(ctx, db, dbsqlc.ConfirmAlarmsParams{RungAt: 1, ClaimID: "c", Ids: ids, Generation: 1, ClaimEnd: planEnd})
+			_, err := s.q.ConfirmAlarms(ctx, db,
+				dbsqlc.ConfirmAlarmsParams{RungAt: 1, ClaimID: "c", Ids: ids, Generation: 1, ClaimEnd: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"claim: lease", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -140,7 +145,8 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_key", false, len(keys)},
 		{"cancel", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.CancelAlarms(ctx, db, dbsqlc.CancelAlarmsParams{Build: store.BuildLevel(), Now: 1, Ids: ids, Generation: 1, OldState: 1})
+			_, err := s.q.CancelAlarms(ctx, db,
+				dbsqlc.CancelAlarmsParams{Build: store.BuildLevel(), Now: 1, Ids: ids, Generation: 1, OldState: 1})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"list", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -150,7 +156,9 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_key", false, 51},
 		{"list: bound", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ListBound(ctx, db, dbsqlc.ListBoundParams{Application: "plan", After: "s6-1000500", Prefix: "s6-1", RangeEnd: "s6-2", Offset: 499})
+			_, err := s.q.ListBound(ctx, db,
+				dbsqlc.ListBoundParams{Application: "plan", After: "s6-1000500", Prefix: "s6-1", RangeEnd: "s6-2",
+					Offset: 499})
 			return err
 		}, "alarm_key", true, 501},
 		{"next application", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -183,7 +191,8 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 64 * 10},
 		{"purge: lock", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: ids, Earlier: planEnd, Settled: planEnd})
+			_, err := s.q.LockFinished(ctx, db,
+				dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: ids, Earlier: planEnd, Settled: planEnd})
 			return err
 		}, "PRIMARY", false, len(ids)},
 		{"lock briefly", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
@@ -351,7 +360,8 @@ func (e *explainer) QueryRowContext(ctx context.Context, query string, args ...a
 // handlerReads returns how many entries the session has read by index.
 func handlerReads(t *testing.T, db dbsqlc.DBTX) int {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_first')")
+	rows, err := db.QueryContext(t.Context(),
+		"SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_key', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_first')")
 	ok(t, err, "show status")
 	defer func() { _ = rows.Close() }()
 	sum := 0

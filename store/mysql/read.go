@@ -42,7 +42,9 @@ func listStatement(q *engine.ListQuery) (query string, args []any) {
 
 // ReadListBound finds two neighbouring business ids (ListBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Offset: int32(entries)})
+	return d.q.ListBound(ctx, d.reads,
+		dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End,
+			Offset: int32(entries)})
 }
 
 // ReadAlarmsOf reads the rows of the keys (ReadAlarms).

@@ -31,7 +31,8 @@ func (d *Driver) MarkRestored(ctx context.Context, m engine.RestoredMark) (count
 		if err := d.q.RaiseAttempts(ctx, t, dbsqlc.RaiseAttemptsParams{ByCount: m.Raise, Ids: m.IDs, Now: now}); err != nil {
 			return err
 		}
-		counts.Raised, err = d.q.RaiseGenerations(ctx, t, dbsqlc.RaiseGenerationsParams{ByCount: m.Raise, Ids: m.IDs, Now: now})
+		counts.Raised, err = d.q.RaiseGenerations(ctx, t,
+			dbsqlc.RaiseGenerationsParams{ByCount: m.Raise, Ids: m.IDs, Now: now})
 		return err
 	})
 	return counts, err

@@ -183,7 +183,8 @@ func (p schemaProbe) tableOf(ctx context.Context, table string) (tableDefinition
 		d.columns = append(d.columns, m[1])
 	}
 	if len(d.columns) == 0 { // otherwise every column and key would count as dropped
-		return d, fmt.Errorf("the definition of table %s has no column that clockd can read: %w", table, errForeignTable)
+		return d, fmt.Errorf("the definition of table %s has no column that clockd can read: %w", table,
+			errForeignTable)
 	}
 	for _, m := range keyLine.FindAllStringSubmatch(text, -1) {
 		d.keys[m[1]] = strings.Split(strings.ReplaceAll(m[2], "`", ""), ",")

@@ -64,7 +64,8 @@ func (s server) check() error {
 		return fmt.Errorf("the server's version %q cannot be read", s.version)
 	}
 	if v[0] < least[0] || v[0] == least[0] && v[1] < least[1] {
-		return fmt.Errorf("the server is %s; clockd needs at least MariaDB %d.%d, MySQL %d.%d or TiDB %d.%d", s, minMariaDB[0], minMariaDB[1],
+		return fmt.Errorf("the server is %s; clockd needs at least MariaDB %d.%d, MySQL %d.%d or TiDB %d.%d", s,
+			minMariaDB[0], minMariaDB[1],
 			minMySQL[0], minMySQL[1], minTiDB[0], minTiDB[1])
 	}
 	if s.maxPacket < minPacket {

@@ -26,7 +26,8 @@ func (d *Driver) ReadSettings(ctx context.Context, application string) (engine.S
 
 // ReadSettingsHistory reads the newest versions of the application's settings (ListSettingHistory).
 func (d *Driver) ReadSettingsHistory(ctx context.Context, application string, limit int) ([]engine.SettingRow, error) {
-	rows, err := d.q.ListSettingHistory(ctx, d.leases, dbsqlc.ListSettingHistoryParams{Application: application, Limit: int32(limit)})
+	rows, err := d.q.ListSettingHistory(ctx, d.leases,
+		dbsqlc.ListSettingHistoryParams{Application: application, Limit: int32(limit)})
 	return engine.Column(rows, func(r *dbsqlc.ApplicationSettingHistory) engine.SettingRow { return engine.SettingRow(*r) }), err
 }
 

@@ -42,7 +42,8 @@ func (t *claimTx) Confirm(ctx context.Context, rings []clock.Ring) error {
 	}
 	for _, generation := range slices.Sorted(maps.Keys(ids)) {
 		_, err := t.d.q.ConfirmAlarms(ctx, t, dbsqlc.ConfirmAlarmsParams{
-			RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, Ids: ids[generation], Generation: generation, ClaimEnd: claimEnd,
+			RungAt: int64(t.request.Now), ClaimID: t.request.ClaimID, Ids: ids[generation], Generation: generation,
+			ClaimEnd: claimEnd,
 		})
 		if err != nil {
 			return err
@@ -69,7 +70,8 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 // ids. It first reads without locks, and then locks only the rows that match (invariant 4).
 func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (map[int64]bool, error) {
 	row := &settled[0].Claimed
-	found, err := t.stillClaimed(ctx, plainRead{t}, row, engine.Column(settled, func(s *store.Settlement) int64 { return s.ID }))
+	found, err := t.stillClaimed(ctx, plainRead{t}, row,
+		engine.Column(settled, func(s *store.Settlement) int64 { return s.ID }))
 	if err == nil && len(found) > 0 {
 		found, err = t.stillClaimed(ctx, t, row, found)
 	}
@@ -86,7 +88,8 @@ func (t *claimTx) lockClaimed(ctx context.Context, settled []store.Settlement) (
 func (t *claimTx) stillClaimed(ctx context.Context, db dbsqlc.DBTX, row *clock.RingRow, ids []int64) ([]int64, error) {
 	switch row.State {
 	case clock.Rung:
-		return t.d.q.LockOnce(ctx, db, dbsqlc.LockOnceParams{Ids: ids, ClaimID: row.ClaimID, UpdateTime: int64(row.UpdateTime)})
+		return t.d.q.LockOnce(ctx, db,
+			dbsqlc.LockOnceParams{Ids: ids, ClaimID: row.ClaimID, UpdateTime: int64(row.UpdateTime)})
 	case clock.Scheduled:
 		return t.d.q.LockAwaited(ctx, db, dbsqlc.LockAwaitedParams{Ids: ids, UpdateTime: int64(row.UpdateTime)})
 	default:
@@ -146,7 +149,8 @@ func (d *Driver) addAttempts(ctx context.Context, t *tx, attempts []store.AlarmA
 	}
 	alarmIDs := engine.Column(attempts, func(a *store.AlarmAttempt) int64 { return a.AlarmID })
 	for {
-		excess, err := d.q.ListExcessAttempts(ctx, t, dbsqlc.ListExcessAttemptsParams{AlarmIds: alarmIDs, Kept: clock.MaxAttempts})
+		excess, err := d.q.ListExcessAttempts(ctx, t,
+			dbsqlc.ListExcessAttemptsParams{AlarmIds: alarmIDs, Kept: clock.MaxAttempts})
 		if err != nil || len(excess) == 0 {
 			return err
 		}

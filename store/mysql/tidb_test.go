@@ -56,7 +56,8 @@ func TestClaimsOnTiDBAreTwoPhase(t *testing.T) {
 	if s.HoldsClaims() || s.Engine() != "tidb 8.5.0" {
 		t.Errorf("%s holds claims: %t", s.Engine(), s.HoldsClaims())
 	}
-	request := store.ClaimRequest{IDs: write(t, s, clock.Create, setsOf("due", 2, t0, nil)), Now: t0, ClaimID: "c", MaxBytes: 1 << 20}
+	request := store.ClaimRequest{IDs: write(t, s, clock.Create, setsOf("due", 2, t0, nil)), Now: t0, ClaimID: "c",
+		MaxBytes: 1 << 20}
 	if _, err := s.Claim(t.Context(), request); err == nil {
 		t.Error("a claim holds its transaction")
 	}
@@ -192,14 +193,16 @@ func TestLockFreeFindsTheFreeRows(t *testing.T) {
 		return part, nil
 	})
 	ok(t, err, "lock")
-	if len(free) != len(list)-len(locked) || !slices.IsSorted(free) || slices.ContainsFunc(locked, func(n int) bool { return slices.Contains(free, n) }) {
+	if len(free) != len(list)-len(locked) || !slices.IsSorted(free) ||
+		slices.ContainsFunc(locked, func(n int) bool { return slices.Contains(free, n) }) {
 		t.Errorf("%d free rows, sorted: %t", len(free), slices.IsSorted(free))
 	}
 	if statements > 50 {
 		t.Errorf("%d statements for %d locked rows of %d", statements, len(locked), len(list))
 	}
 	other := &mysql.MySQLError{Number: errDeadlock}
-	_, err = lockFree(server{tidb: true}, nil, list, func(a, b int) int { return a - b }, func(dbsqlc.DBTX, []int) ([]int, error) { return nil, other })
+	_, err = lockFree(server{tidb: true}, nil, list, func(a, b int) int { return a - b },
+		func(dbsqlc.DBTX, []int) ([]int, error) { return nil, other })
 	if !errors.Is(err, other) {
 		t.Errorf("another error: %v", err)
 	}
@@ -224,7 +227,8 @@ func TestTiDBConflictsAreReplayed(t *testing.T) {
 func TestTiDBIsNamedInErrors(t *testing.T) {
 	s := parseServer("8.0.11-TiDB-v7.5.6-serverless")
 	s.maxPacket = minPacket
-	if err := s.check(); err == nil || !strings.Contains(err.Error(), "the server is tidb 7.5.6") || !strings.Contains(err.Error(), "TiDB 8.5") {
+	if err := s.check(); err == nil || !strings.Contains(err.Error(), "the server is tidb 7.5.6") ||
+		!strings.Contains(err.Error(), "TiDB 8.5") {
 		t.Errorf("an old TiDB: %v", err)
 	}
 }

@@ -43,7 +43,8 @@ func encrypt(d *mysql.Config, files map[string]string) error {
 	case len(files) == 0:
 		return nil
 	case d.TLSConfig == "false":
-		return fmt.Errorf("mysql: the database URL says tls=false, but names files for TLS: %s, %s or %s", paramCA, paramCert, paramKey)
+		return fmt.Errorf("mysql: the database URL says tls=false, but names files for TLS: %s, %s or %s", paramCA,
+			paramCert, paramKey)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: d.TLSConfig == "skip-verify"} //nolint:gosec // the URL asks for it
 	if file, given := files[paramCA]; given {
@@ -56,7 +57,8 @@ func encrypt(d *mysql.Config, files map[string]string) error {
 	cert, hasCert := files[paramCert]
 	key, hasKey := files[paramKey]
 	if hasCert != hasKey {
-		return fmt.Errorf("mysql: %s and %s go together: a client certificate needs its private key", paramCert, paramKey)
+		return fmt.Errorf("mysql: %s and %s go together: a client certificate needs its private key", paramCert,
+			paramKey)
 	}
 	if hasCert {
 		pair, err := tls.LoadX509KeyPair(cert, key)

@@ -49,8 +49,10 @@ func openURL(tb testing.TB, raw string) *sql.DB {
 func TestCertificateFilesTurnEncryptionOn(t *testing.T) {
 	dir := certificates(t)
 	for name, parameters := range map[string]url.Values{
-		"authority":          {"ssl-ca": {filepath.Join(dir, "ca.pem")}},
-		"client certificate": {"ssl-ca": {filepath.Join(dir, "ca.pem")}, "ssl-cert": {filepath.Join(dir, "client", "cert.pem")}, "ssl-key": {filepath.Join(dir, "client", "key.pem")}},
+		"authority": {"ssl-ca": {filepath.Join(dir, "ca.pem")}},
+		"client certificate": {"ssl-ca": {filepath.Join(dir, "ca.pem")},
+			"ssl-cert": {filepath.Join(dir, "client", "cert.pem")},
+			"ssl-key":  {filepath.Join(dir, "client", "key.pem")}},
 	} {
 		var variable, cipher string
 		row := openURL(t, withParameters(t, parameters)).QueryRowContext(t.Context(), "SHOW STATUS LIKE 'Ssl_cipher'")

@@ -50,7 +50,8 @@ func (t *tokenTx) AddToken(ctx context.Context, row *engine.TokenRow) error {
 // UpdateToken writes the secrets and the end of the row (UpdateToken).
 func (t *tokenTx) UpdateToken(ctx context.Context, row *engine.TokenRow) error {
 	return t.d.q.UpdateToken(ctx, t.tx, dbsqlc.UpdateTokenParams{
-		ID: row.ID, Secret: row.Secret, OldSecret: row.OldSecret, OldSecretUntil: row.OldSecretUntil, RevokedAt: row.RevokedAt,
+		ID: row.ID, Secret: row.Secret, OldSecret: row.OldSecret, OldSecretUntil: row.OldSecretUntil,
+		RevokedAt: row.RevokedAt,
 	})
 }
 

@@ -50,7 +50,8 @@ func updateKeyOf(c *engine.Change) updateKey {
 	case c.IsCancel():
 		return updateKey{kind: clock.Disarm, state: c.Old.State, generation: c.Old.Generation}
 	default:
-		return updateKey{kind: clock.Amend, state: c.Old.State, inDoubt: c.Old.InDoubt, ringNo: c.Old.RingNo, retryTimes: c.Old.RetryTimes}
+		return updateKey{kind: clock.Amend, state: c.Old.State, inDoubt: c.Old.InDoubt, ringNo: c.Old.RingNo,
+			retryTimes: c.Old.RetryTimes}
 	}
 }
 
@@ -78,7 +79,8 @@ func (w *writeTx) rewrite(ctx context.Context, k updateKey, group []engine.Chang
 	size := func(i int) int { return sizeOf(group[i].New) }
 	err := chunks(len(group), w.server.maxStatement(), size, func(from, to int) error {
 		args := rewriteArgs.Of(to-from, func(i int, row *engine.Row) { row.SetAlarm(group[from+i].New) })
-		p := dbsqlc.RewriteAlarmsParams{OldState: int64(k.state), NotInDoubt: engine.Bit(!k.inDoubt), Build: store.BuildLevel()}
+		p := dbsqlc.RewriteAlarmsParams{OldState: int64(k.state), NotInDoubt: engine.Bit(!k.inDoubt),
+			Build: store.BuildLevel()}
 		n, err := w.d.q.RewriteAlarms(ctx, bulk{DBTX: w.tx, rows: to - from, args: args}, p)
 		changed += int(n)
 		return err
@@ -91,7 +93,8 @@ func (w *writeTx) amend(ctx context.Context, k updateKey, group []engine.Change)
 	err := w.d.inChunks(len(group), func(from, to int) error {
 		args := amendArgs.Of(to-from, func(i int, row *engine.Row) { row.SetAlarm(group[from+i].New) })
 		p := dbsqlc.AmendAlarmsParams{
-			OldState: int64(k.state), OldRingNo: int64(k.ringNo), NotInDoubt: engine.Bit(!k.inDoubt), OldRetryTimes: int64(k.retryTimes), Build: store.BuildLevel(),
+			OldState: int64(k.state), OldRingNo: int64(k.ringNo), NotInDoubt: engine.Bit(!k.inDoubt),
+			OldRetryTimes: int64(k.retryTimes), Build: store.BuildLevel(),
 		}
 		n, err := w.d.q.AmendAlarms(ctx, bulk{DBTX: w.tx, rows: to - from, args: args}, p)
 		changed += int(n)

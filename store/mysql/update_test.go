@@ -27,7 +27,8 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 		changed.Answer = clock.Ack
 		tx, err := s.d.begin(t.Context(), s.d.writes)
 		ok(t, err, "begin")
-		n, err := (&writeTx{tx: tx, d: s.d, server: s.d.known()}).Update(t.Context(), []engine.Change{{Old: &old, New: &changed}})
+		n, err := (&writeTx{tx: tx, d: s.d, server: s.d.known()}).Update(t.Context(),
+			[]engine.Change{{Old: &old, New: &changed}})
 		tx.rollback(t.Context())
 		ok(t, err, "update")
 		if (n == 1) != (name == "nothing") {

@@ -25,7 +25,9 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 	}
 	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
 		free, err := lockFree(d.known(), t, ids, cmp.Compare[int64], func(db dbsqlc.DBTX, part []int64) ([]int64, error) {
-			return d.q.LockFinished(ctx, db, dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: part, Earlier: int64(p.Before), Settled: int64(p.Settled)})
+			return d.q.LockFinished(ctx, db,
+				dbsqlc.LockFinishedParams{Build: store.BuildLevel(), Ids: part, Earlier: int64(p.Before),
+					Settled: int64(p.Settled)})
 		})
 		if err != nil || len(free) == 0 {
 			return err
@@ -36,7 +38,8 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 		if err := d.q.DeleteZonesOf(ctx, t, free); err != nil {
 			return err
 		}
-		n, err := d.q.PurgeAlarms(ctx, t, dbsqlc.PurgeAlarmsParams{Ids: free, Earlier: int64(p.Before), Settled: int64(p.Settled)})
+		n, err := d.q.PurgeAlarms(ctx, t,
+			dbsqlc.PurgeAlarmsParams{Ids: free, Earlier: int64(p.Before), Settled: int64(p.Settled)})
 		if deleted = int(n); err == nil && deleted != len(free) { // an alarm was armed again: it must keep its attempts and its time zone
 			return engine.ErrReplay
 		}

@@ -55,7 +55,8 @@ func mostFrequent(rows []*engine.DueRow) counters {
 // countersOf returns the counters of the row.
 func countersOf(r *engine.DueRow) counters {
 	return counters{
-		generation: r.Generation, state: r.State, ringNo: r.RingNo, retryTimes: r.RetryTimes, inDoubt: r.InDoubt, unrung: engine.Bit(!r.RungAt.Valid),
+		generation: r.Generation, state: r.State, ringNo: r.RingNo, retryTimes: r.RetryTimes, inDoubt: r.InDoubt,
+		unrung: engine.Bit(!r.RungAt.Valid),
 	}
 }
 
@@ -72,5 +73,6 @@ type lastRepeated struct {
 // ExecContext runs the statement.
 func (l lastRepeated) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	at := strings.LastIndexByte(query, '?') + 1
-	return l.DBTX.ExecContext(ctx, query[:at]+strings.Repeat(", ?", len(l.values)-1)+query[at:], append(args, l.values...)...)
+	return l.DBTX.ExecContext(ctx, query[:at]+strings.Repeat(", ?", len(l.values)-1)+query[at:],
+		append(args, l.values...)...)
 }

@@ -121,7 +121,8 @@ func (w *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]in
 	ids := make([]int64, 0, len(rows))
 	size := func(i int) int { return sizeOf(rows[i]) }
 	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
-		inserted, err := engine.InsertByHalves(rows[from:to], func(part []*clock.Alarm) ([]int64, bool, error) { return w.insertPart(ctx, part) })
+		inserted, err := engine.InsertByHalves(rows[from:to],
+			func(part []*clock.Alarm) ([]int64, bool, error) { return w.insertPart(ctx, part) })
 		ids = append(ids, inserted...)
 		return err
 	})
@@ -248,13 +249,16 @@ func (w *writeTx) Read(ctx context.Context, keys []clock.Key) ([]clock.Alarm, er
 // readRows is a generated method that reads the rows of key pairs.
 type readRows[R any] func(ctx context.Context, db dbsqlc.DBTX) ([]R, error)
 
-func (w *writeTx) readKeys(ctx context.Context, keys []clock.Key, prefix string, query readRows[dbsqlc.Alarm]) ([]clock.Alarm, error) {
+func (w *writeTx) readKeys(
+	ctx context.Context, keys []clock.Key, prefix string, query readRows[dbsqlc.Alarm],
+) ([]clock.Alarm, error) {
 	return readKeys(ctx, w.server, w, keys, prefix, query, alarmsOf)
 }
 
 // readKeys runs a query of key pairs, and converts its rows to alarms of package clock.
 func readKeys[R any](
-	ctx context.Context, s server, db dbsqlc.DBTX, keys []clock.Key, prefix string, query readRows[R], alarmsOf func([]R) []clock.Alarm,
+	ctx context.Context, s server, db dbsqlc.DBTX, keys []clock.Key, prefix string, query readRows[R],
+	alarmsOf func([]R) []clock.Alarm,
 ) ([]clock.Alarm, error) {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, clock.Key.Compare)

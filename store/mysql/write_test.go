@@ -18,8 +18,9 @@ const t0 clock.Instant = 1_795_000_000_123
 
 func setOf(id string, at clock.Instant, payload []byte) clock.Op {
 	return clock.Op{Set: &clock.Set{Key: clock.Key{Application: "shop", BusinessID: id}, Content: clock.Content{
-		RingAt: at, LatestRingAt: clock.NoInstant, Payload: payload, PayloadKind: clock.Binary, ContentType: "application/octet-stream",
-		Retry: clock.DefaultRetryPolicy(), MaxRings: 10,
+		RingAt: at, LatestRingAt: clock.NoInstant, Payload: payload, PayloadKind: clock.Binary,
+		ContentType: "application/octet-stream",
+		Retry:       clock.DefaultRetryPolicy(), MaxRings: 10,
 	}}}
 }
 
@@ -63,7 +64,8 @@ func TestInsertDoesNotWaitForAnUncommittedKey(t *testing.T) {
 	holder, err := s.d.begin(ctx, s.d.rings)
 	ok(t, err, "begin")
 	defer holder.rollback(ctx)
-	_, err = holder.ExecContext(ctx, "SELECT id FROM alarm WHERE application = 'shop' AND business_id = 'held-00000' FOR UPDATE")
+	_, err = holder.ExecContext(ctx,
+		"SELECT id FROM alarm WHERE application = 'shop' AND business_id = 'held-00000' FOR UPDATE")
 	ok(t, err, "hold")
 	ops := append(setsOf("new", 499, t0, nil), setOf("held-00000", t0+1, nil))
 	waits := watchLockWaits(t, s)
@@ -103,7 +105,8 @@ func watchLockWaits(t *testing.T, s *opened) func() int {
 
 // countLockWaits counts the transactions on the pool's database that wait for a lock.
 func countLockWaits(ctx context.Context, db *sql.DB) (n int, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")
+	rows, err := db.QueryContext(ctx,
+		"SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")
 	if err != nil {
 		return 0, err
 	}
@@ -264,7 +267,8 @@ func questions(t *testing.T, s *opened) int {
 	for _, p := range s.d.pools() {
 		var name string
 		var n int
-		ok(t, p.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n), "count statements")
+		ok(t, p.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'").Scan(&name, &n),
+			"count statements")
 		sum += n
 	}
 	return sum

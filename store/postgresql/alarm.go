@@ -17,7 +17,8 @@ func alarmsOf(rows []dbsqlc.Alarm) []clock.Alarm {
 func cancelledAlarms(rows []dbsqlc.CancelScheduledBrieflyRow, now clock.Instant) []clock.Alarm {
 	alarms := make([]clock.Alarm, len(rows))
 	for i, r := range rows {
-		alarms[i] = engine.CancelledAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID}, int(r.Shard), r.Generation, now)
+		alarms[i] = engine.CancelledAlarm(r.ID, clock.Key{Application: r.Application, BusinessID: r.BusinessID},
+			int(r.Shard), r.Generation, now)
 	}
 	return alarms
 }

@@ -21,7 +21,8 @@ func BenchmarkBare(b *testing.B) {
 	defer conn.Release()
 	b.Run("upsert 500", func(b *testing.B) { bareInsert(b, conn.Conn(), "") })
 	b.Run("insert 500 where not exists", func(b *testing.B) {
-		bareInsert(b, conn.Conn(), "WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)")
+		bareInsert(b, conn.Conn(),
+			"WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)")
 	})
 	b.Run("claim 300 lock, update", func(b *testing.B) { bareClaim(b, conn.Conn(), bareLockUpdate) })
 	b.Run("claim 300 in one", func(b *testing.B) { bareClaim(b, conn.Conn(), bareInOne) })
@@ -88,7 +89,8 @@ func bareLockUpdate(b *testing.B, conn *pgx.Conn, ids []int64) {
 		return err
 	})
 	ok(b, conn.SendBatch(ctx, &batch).Close(), "lock")
-	bareRead(b, conn, "UPDATE alarm "+bareTake+" WHERE id = ANY($1::bigint[]) AND state IN (1, 2) RETURNING id, application, business_id, payload",
+	bareRead(b, conn,
+		"UPDATE alarm "+bareTake+" WHERE id = ANY($1::bigint[]) AND state IN (1, 2) RETURNING id, application, business_id, payload",
 		locked)
 	_, err := conn.Exec(ctx, "commit")
 	ok(b, err, "commit")

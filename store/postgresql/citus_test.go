@@ -50,7 +50,8 @@ func citusURL(tb testing.TB) string {
 		}
 	})
 	for _, server := range servers {
-		execOn(tb, onServer(*u, server, u.Path), "SET citus.enable_create_database_propagation = off", "CREATE DATABASE "+name)
+		execOn(tb, onServer(*u, server, u.Path), "SET citus.enable_create_database_propagation = off",
+			"CREATE DATABASE "+name)
 		execOn(tb, onServer(*u, server, "/"+name), "CREATE EXTENSION citus")
 	}
 	coordinator, err := pgx.Connect(ctx, onServer(*u, u.Host, "/"+name))
@@ -74,7 +75,8 @@ func citusWorkers(tb testing.TB, coordinatorURL string) []string {
 	conn, err := pgx.Connect(ctx, coordinatorURL)
 	ok(tb, err, "connect to the coordinator: start it with deploy/citus")
 	defer func() { _ = conn.Close(ctx) }()
-	rows, err := conn.Query(ctx, "SELECT concat(nodename, ':', nodeport) FROM pg_dist_node WHERE shouldhaveshards ORDER BY nodeid")
+	rows, err := conn.Query(ctx,
+		"SELECT concat(nodename, ':', nodeport) FROM pg_dist_node WHERE shouldhaveshards ORDER BY nodeid")
 	ok(tb, err, "list the workers")
 	workers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	ok(tb, err, "list the workers")
@@ -156,7 +158,8 @@ func TestCitusSendsEachStatementToOneWorker(t *testing.T) {
 	for i := range sets {
 		key := clock.Key{Application: "shop", BusinessID: fmt.Sprint("k", i)}
 		sets[i] = clock.Op{Set: &clock.Set{Key: key, Content: clock.Content{
-			RingAt: now, LatestRingAt: clock.NoInstant, ContentType: "text/plain", Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
+			RingAt: now, LatestRingAt: clock.NoInstant, ContentType: "text/plain", Retry: clock.DefaultRetryPolicy(),
+			MaxRings: 1,
 		}}}
 		cancels[i] = clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}}
 	}
@@ -208,7 +211,8 @@ func TestCitusSendsEachStatementToOneWorker(t *testing.T) {
 			ok(t, err, "purge")
 		}, placements},
 		{"page of due alarms", func() {
-			_, err := s.Due(t.Context(), store.DueQuery{Shards: allShards(64), Until: store.Position{Time: now + 1}, Limit: 10})
+			_, err := s.Due(t.Context(),
+				store.DueQuery{Shards: allShards(64), Until: store.Position{Time: now + 1}, Limit: 10})
 			ok(t, err, "due")
 		}, placements},
 	} {
@@ -253,7 +257,8 @@ func workerDown(t *testing.T, worker string) {
 		ops := make([]clock.Op, 200)
 		for i := range ops {
 			ops[i] = clock.Op{Set: &clock.Set{Key: clock.Key{Application: "shop", BusinessID: fmt.Sprint(prefix, i)}, Content: clock.Content{
-				RingAt: now, LatestRingAt: clock.NoInstant, ContentType: "text/plain", Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
+				RingAt: now, LatestRingAt: clock.NoInstant, ContentType: "text/plain",
+				Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
 			}}}
 		}
 		groups[prefix] = ops
@@ -263,7 +268,8 @@ func workerDown(t *testing.T, worker string) {
 			switch {
 			case d.Verdict == clock.Create:
 				ids = append(ids, d.Alarm.ID)
-			case d.Verdict == clock.Refuse && (errors.Is(d.Err, clock.ErrUnavailable) || errors.Is(d.Err, clock.ErrUnconfirmed)):
+			case d.Verdict == clock.Refuse &&
+				(errors.Is(d.Err, clock.ErrUnavailable) || errors.Is(d.Err, clock.ErrUnconfirmed)):
 				failed++
 			default:
 				t.Fatalf("verdict %s: %v", d.Verdict, d.Err)
@@ -273,7 +279,8 @@ func workerDown(t *testing.T, worker string) {
 	}
 	all, _ := set("before")
 	due := func() int {
-		page, err := s.Due(t.Context(), store.DueQuery{Shards: allShards(64), Until: store.Position{Time: now + 1}, Limit: 1000})
+		page, err := s.Due(t.Context(),
+			store.DueQuery{Shards: allShards(64), Until: store.Position{Time: now + 1}, Limit: 1000})
 		ok(t, err, "due")
 		return len(page.Rows)
 	}
@@ -339,7 +346,8 @@ func TestCitusDurabilityAsksTheWorkers(t *testing.T) {
 	parsed, err := url.Parse(u)
 	ok(t, err, "parse")
 	worker := citusWorkers(t, os.Getenv("CLOCKD_TEST_CITUS_URL"))[1]
-	execOn(t, onServer(*parsed, worker, "/postgres"), "ALTER DATABASE "+strings.TrimPrefix(parsed.Path, "/")+" SET synchronous_commit = off")
+	execOn(t, onServer(*parsed, worker, "/postgres"),
+		"ALTER DATABASE "+strings.TrimPrefix(parsed.Path, "/")+" SET synchronous_commit = off")
 	again := openDistributed(t, u, nil)
 	found, err := again.Durability(t.Context())
 	ok(t, err, "read how durable commits are")

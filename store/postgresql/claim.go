@@ -125,11 +125,13 @@ func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRo
 	r := t.request
 	if r.Kind() == store.TwoPhase {
 		taken, err := t.q.TakeFreshTwoPhase(ctx, t, dbsqlc.TakeFreshTwoPhaseParams{
-			ClaimEnd: int64(r.ClaimEnd()), DoubtTarget: int64(r.Target), Now: int64(r.Now), Ids: r.IDs, MaxPayload: int64(maxPayload),
+			ClaimEnd: int64(r.ClaimEnd()), DoubtTarget: int64(r.Target), Now: int64(r.Now), Ids: r.IDs,
+			MaxPayload: int64(maxPayload),
 		})
 		return engine.Column(taken, func(row *dbsqlc.TakeFreshTwoPhaseRow) engine.DueRow { return freshRow((*dbsqlc.TakeFreshRow)(row)) }), err
 	}
-	taken, err := t.q.TakeFresh(ctx, t, dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: int64(maxPayload)})
+	taken, err := t.q.TakeFresh(ctx, t,
+		dbsqlc.TakeFreshParams{Now: int64(r.Now), ClaimID: r.ClaimID, Ids: r.IDs, MaxPayload: int64(maxPayload)})
 	return engine.Column(taken, freshRow), err
 }
 
@@ -137,11 +139,15 @@ func (t *claimTx) TakeFresh(ctx context.Context, maxPayload int) ([]engine.DueRo
 // not return have one value in every fresh row.
 func freshRow(r *dbsqlc.TakeFreshRow) engine.DueRow {
 	return engine.DueRow{Payload: r.Payload, DueColumns: engine.DueColumns{
-		ID: r.ID, Application: r.Application, BusinessID: r.BusinessID, Shard: r.Shard, State: int64(clock.Scheduled), Generation: r.Generation,
+		ID: r.ID, Application: r.Application, BusinessID: r.BusinessID, Shard: r.Shard, State: int64(clock.Scheduled),
+		Generation:  r.Generation,
 		PayloadKind: r.PayloadKind, ContentType: r.ContentType, TargetRingAt: r.TargetRingAt,
-		LatestRingAt: engine.ToNull(clock.Instant(r.LatestRingAt)), NextTryTime: sql.NullInt64{Int64: r.TargetRingAt, Valid: true},
-		RetryPolicy: r.RetryPolicy, AckTimeout: r.AckTimeout, MaxRings: r.MaxRings, Priority: r.Priority, Traceparent: r.Traceparent,
-		UpdateTime: r.CreateTime, Delivery: int64(clock.AtLeastOnce), DueRank: r.DueRank, PayloadLength: int64(len(r.Payload)),
+		LatestRingAt: engine.ToNull(clock.Instant(r.LatestRingAt)),
+		NextTryTime:  sql.NullInt64{Int64: r.TargetRingAt, Valid: true},
+		RetryPolicy:  r.RetryPolicy, AckTimeout: r.AckTimeout, MaxRings: r.MaxRings, Priority: r.Priority,
+		Traceparent: r.Traceparent,
+		UpdateTime:  r.CreateTime, Delivery: int64(clock.AtLeastOnce), DueRank: r.DueRank,
+		PayloadLength: int64(len(r.Payload)),
 	}}
 }
 
@@ -171,13 +177,15 @@ func (t *claimTx) Take(ctx context.Context, rows []*engine.DueRow) (int, error) 
 	switch t.request.Kind() {
 	case store.Once:
 		taken, err := t.q.TakeOnce(ctx, t, dbsqlc.TakeOnceParams{
-			ClaimID: p.ClaimID, Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
+			ClaimID: p.ClaimID, Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States,
+			RingNos:    p.RingNos,
 			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
 		})
 		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeOnceRow) engine.PayloadRow { return engine.PayloadRow(r) }), err
 	case store.TwoPhase:
 		taken, err := t.q.TakeTwoPhase(ctx, t, dbsqlc.TakeTwoPhaseParams{
-			ClaimEnd: int64(t.request.ClaimEnd()), DoubtTarget: int64(t.request.Target), Now: p.Now, Ids: p.Ids, Generations: p.Generations, States: p.States, RingNos: p.RingNos,
+			ClaimEnd: int64(t.request.ClaimEnd()), DoubtTarget: int64(t.request.Target), Now: p.Now, Ids: p.Ids,
+			Generations: p.Generations, States: p.States, RingNos: p.RingNos,
 			RetryTimes: p.RetryTimes, InDoubts: p.InDoubts, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
 		})
 		return engine.SetPayloads(rows, taken, func(r dbsqlc.TakeTwoPhaseRow) engine.PayloadRow { return engine.PayloadRow(r) }), err

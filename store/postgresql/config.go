@@ -44,7 +44,8 @@ type Config struct {
 // DefaultConfig returns a valid Config without a URL.
 func DefaultConfig() Config {
 	return Config{
-		Conns: 10, ReadConns: 6, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall, DialTimeout: 3 * time.Second, PingTimeout: time.Second,
+		Conns: 10, ReadConns: 6, RingConns: 4, UpkeepConns: 6, Timeout: clock.DatabaseCall,
+		DialTimeout: 3 * time.Second, PingTimeout: time.Second,
 	}
 }
 

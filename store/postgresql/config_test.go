@@ -9,8 +9,10 @@ import (
 
 func TestURLErrorsHideThePassword(t *testing.T) {
 	for _, u := range []string{
-		"postgres://clockd:hunter2@127.0.0.1:port/clockd", "postgres://clockd:hunter2@[::1/clockd", "postgres://clockd:hunter2@h/db?sslmode=maybe",
-		"postgres://clockd:hunter2%zz@h/db", "host=h password=hunter2 port=x", "hunter2", "postgres://clockd:hunter2@h:5432/db?connect_timeout=x",
+		"postgres://clockd:hunter2@127.0.0.1:port/clockd", "postgres://clockd:hunter2@[::1/clockd",
+		"postgres://clockd:hunter2@h/db?sslmode=maybe",
+		"postgres://clockd:hunter2%zz@h/db", "host=h password=hunter2 port=x", "hunter2",
+		"postgres://clockd:hunter2@h:5432/db?connect_timeout=x",
 	} {
 		cfg := DefaultConfig()
 		cfg.URL = u

@@ -170,7 +170,9 @@ type idBlock struct {
 }
 
 // take returns n numbers in ascending order. reserve reserves a block.
-func (b *idBlock) take(ctx context.Context, n int, reserve func(ctx context.Context) (block int64, err error)) ([]int64, error) {
+func (b *idBlock) take(
+	ctx context.Context, n int, reserve func(ctx context.Context) (block int64, err error),
+) ([]int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	numbers := make([]int64, n)
@@ -190,7 +192,8 @@ func (b *idBlock) take(ctx context.Context, n int, reserve func(ctx context.Cont
 
 // TakeNumbers takes numbers of the present block, and of further blocks (NextIDBlock).
 func (d *Driver) TakeNumbers(ctx context.Context, count int) ([]int64, error) {
-	return d.ids.take(ctx, count, func(ctx context.Context) (int64, error) { return d.distributed.NextIDBlock(ctx, d.pool) })
+	return d.ids.take(ctx, count,
+		func(ctx context.Context) (int64, error) { return d.distributed.NextIDBlock(ctx, d.pool) })
 }
 
 // attemptBits is the number of low bits of an attempt's id that do not tell its time.
@@ -210,7 +213,9 @@ func (d *Driver) attemptIDs(times []int64) []int64 {
 // distributedAttempts returns the parameters of InsertAttempts in a distributed database.
 func (d *Driver) distributedAttempts(p *dbsqlc.InsertAttemptsParams) citussqlc.InsertAttemptsParams {
 	return citussqlc.InsertAttemptsParams{
-		Ids: d.attemptIDs(p.AttemptTimes), AlarmIds: p.AlarmIds, AttemptGenerations: p.AttemptGenerations, AttemptRingNos: p.AttemptRingNos,
-		AttemptClaimIds: p.AttemptClaimIds, AttemptTimes: p.AttemptTimes, Outcomes: p.Outcomes, Errors: p.Errors, AnsweredBys: p.AnsweredBys,
+		Ids: d.attemptIDs(p.AttemptTimes), AlarmIds: p.AlarmIds, AttemptGenerations: p.AttemptGenerations,
+		AttemptRingNos:  p.AttemptRingNos,
+		AttemptClaimIds: p.AttemptClaimIds, AttemptTimes: p.AttemptTimes, Outcomes: p.Outcomes, Errors: p.Errors,
+		AnsweredBys: p.AnsweredBys,
 	}
 }

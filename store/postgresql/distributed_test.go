@@ -25,9 +25,10 @@ func TestDistributedStore(t *testing.T) {
 // Citus's functions.
 func distributedEngine(newURL func(tb testing.TB) string) storetest.Engine {
 	return storetest.Engine{
-		Dialect: goose.DialectPostgres, Migrations: DistributedMigrations(), Unreachable: unreachable, Allocations: 16, Distributed: true,
-		Columns: map[string][]storetest.Column{"ring_attempt": {{Name: "shard"}}, "zoned_alarm": {{Name: "shard"}}},
-		New:     func(tb testing.TB) *storetest.Database { return distributedDatabase(tb, newURL(tb)) },
+		Dialect: goose.DialectPostgres, Migrations: DistributedMigrations(), Unreachable: unreachable, Allocations: 16,
+		Distributed: true,
+		Columns:     map[string][]storetest.Column{"ring_attempt": {{Name: "shard"}}, "zoned_alarm": {{Name: "shard"}}},
+		New:         func(tb testing.TB) *storetest.Database { return distributedDatabase(tb, newURL(tb)) },
 	}
 }
 

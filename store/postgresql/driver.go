@@ -58,7 +58,8 @@ func New(cfg Config, deps Deps) (*engine.NotifyingStore, error) {
 
 // newStore returns the store above the driver, which closes it.
 func (d *Driver) newStore(deps Deps) (*engine.NotifyingStore, error) {
-	return engine.NewNotifying(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout}, deps, d)
+	return engine.NewNotifying(engine.Config{Shards: d.cfg.Shards, ReadConns: d.cfg.ReadConns, Timeout: d.cfg.Timeout},
+		deps, d)
 }
 
 // newDriver returns a driver that connects at its first use.
@@ -76,7 +77,8 @@ func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
 		conns    int
 		settings map[string]string
 	}{
-		{&d.pool, cfg.Conns, sessionSettings()}, {&d.reads, cfg.ReadConns, readSettings()}, {&d.rings, cfg.RingConns, ringSettings()},
+		{&d.pool, cfg.Conns, sessionSettings()}, {&d.reads, cfg.ReadConns, readSettings()},
+		{&d.rings, cfg.RingConns, ringSettings()},
 		{&d.upkeep, cfg.UpkeepConns, upkeepSettings()}, {&d.leases, leaseConns, upkeepSettings()},
 	} {
 		c, err := cfg.pool(p.conns, cfg.withDistributed(p.settings))
@@ -103,7 +105,8 @@ func (d *Driver) Traits() engine.Traits {
 
 // pools returns the open pools.
 func (d *Driver) pools() []*pgxpool.Pool {
-	return slices.DeleteFunc([]*pgxpool.Pool{d.rings, d.leases, d.upkeep, d.pool, d.reads}, func(p *pgxpool.Pool) bool { return p == nil })
+	return slices.DeleteFunc([]*pgxpool.Pool{d.rings, d.leases, d.upkeep, d.pool, d.reads},
+		func(p *pgxpool.Pool) bool { return p == nil })
 }
 
 // Close closes all connections. It waits for running calls and open claims.

@@ -29,7 +29,8 @@ func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 
 func testedEngine() storetest.Engine {
 	return storetest.Engine{
-		Dialect: goose.DialectPostgres, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable, Plans: checkPlans, Allocations: 10,
+		Dialect: goose.DialectPostgres, Migrations: Migrations(), New: newDatabase, Unreachable: unreachable,
+		Plans: checkPlans, Allocations: 10,
 	}
 }
 

@@ -15,7 +15,8 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 	db := d.inAny(shards, d.upkeep)
 	named := dbsqlc.ListDueOnlyParams{
 		Shards: shards, FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
-		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, RowLimit: int32(q.Limit), Addressees: store.AddresseeTexts(q.Only),
+		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, RowLimit: int32(q.Limit),
+		Addressees: store.AddresseeTexts(q.Only),
 	}
 	switch {
 	case len(q.Only) > 0:
@@ -38,28 +39,34 @@ func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Du
 	shards := shardsOf(q.Shards)
 	ends, err := d.q.ListDueEnd(ctx, d.inAny(shards, d.upkeep), dbsqlc.ListDueEndParams{
 		Shards: shards, FromTime: int64(q.From.Time), FromRank: int64(q.From.Rank), FromID: q.From.ID,
-		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID, Entries: int32(q.ScanLimit),
+		UntilTime: int64(q.Until.Time), UntilRank: int64(q.Until.Rank), UntilID: q.Until.ID,
+		Entries: int32(q.ScanLimit),
 	})
 	return engine.Column(ends, func(r *dbsqlc.ListDueEndRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 }
 
 func dueOf(r *dbsqlc.ListDueRow) store.Due {
 	return store.Due{
-		ID: r.ID, NextTryTime: clock.Instant(r.NextTryTime), Rank: int(r.DueRank), Shard: int(r.Shard), Application: r.Application,
+		ID: r.ID, NextTryTime: clock.Instant(r.NextTryTime), Rank: int(r.DueRank), Shard: int(r.Shard),
+		Application: r.Application,
 	}
 }
 
 // CountDue counts the due alarms in the due index (CountDue).
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
 	numbers := shardsOf(shards)
-	row, err := d.q.CountDue(ctx, d.inAny(numbers, d.upkeep), dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), RowLimit: int32(limit)})
+	row, err := d.q.CountDue(ctx, d.inAny(numbers, d.upkeep),
+		dbsqlc.CountDueParams{Shards: numbers, Now: int64(now), RowLimit: int32(limit)})
 	return store.Overdue{Count: int(row.Count), Oldest: clock.Instant(row.Oldest)}, err
 }
 
 // CountDueByTime counts entries of one shard by time (CountDueByTime).
-func (d *Driver) CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]engine.DueCount, error) {
+func (d *Driver) CountDueByTime(
+	ctx context.Context, q *clock.ForecastQuery, shard, limit int,
+) ([]engine.DueCount, error) {
 	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
-		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard), UntilTime: int64(q.Until()), RowLimit: int32(limit),
+		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
+		UntilTime: int64(q.Until()), RowLimit: int32(limit),
 	})
 	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
 }

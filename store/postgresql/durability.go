@@ -71,8 +71,9 @@ func (d *Driver) withWorkers(ctx context.Context, found []store.Finding) ([]stor
 			return nil, fmt.Errorf("read the settings of %s: %w", w.Address, err)
 		}
 		own := findings(&dbsqlc.ReadDurabilityRow{
-			Fsync: settings[0], SynchronousCommit: settings[1], FullPageWrites: settings[2], SynchronousStandbyNames: settings[3],
-			Isolation: "read committed",
+			Fsync: settings[0], SynchronousCommit: settings[1], FullPageWrites: settings[2],
+			SynchronousStandbyNames: settings[3],
+			Isolation:               "read committed",
 		})
 		for i := range own {
 			if !own[i].Safe && found[i].Safe {
@@ -85,14 +86,16 @@ func (d *Driver) withWorkers(ctx context.Context, found []store.Finding) ([]stor
 }
 
 func synchronousCommitFinding(value string) store.Finding {
-	return engine.SettingFinding("synchronous_commit", value, value != "off", "a commit is on the server's disk before the server confirms it",
+	return engine.SettingFinding("synchronous_commit", value, value != "off",
+		"a commit is on the server's disk before the server confirms it",
 		"confirmed commits of about the last second are lost when the server dies: set it to on for this role or database")
 }
 
 // standbyFinding says which commits a failover may lose. It is safe without standbys too: many users deliberately have
 // a single server.
 func standbyFinding(names, commit string) store.Finding {
-	f := store.Finding{Name: "synchronous_standby_names", Value: names, Safe: true, Detail: "a commit is at a standby before the server confirms it"}
+	f := store.Finding{Name: "synchronous_standby_names", Value: names, Safe: true,
+		Detail: "a commit is at a standby before the server confirms it"}
 	switch {
 	case names == "":
 		f.Value = "none"

@@ -98,7 +98,9 @@ func commitError(err error, distributed bool) error {
 		return err
 	}
 	p, answered := errors.AsType[*pgconn.PgError](err)
-	if answered && (p.SeverityUnlocalized == severityError && !distributed || p.Code == codeIdleTransaction || p.Code[:2] == classRollback) {
+	if answered &&
+		(p.SeverityUnlocalized == severityError && !distributed || p.Code == codeIdleTransaction ||
+			p.Code[:2] == classRollback) {
 		return err
 	}
 	return clock.Unconfirmed(fmt.Errorf("postgresql: commit: %w", err))

@@ -18,7 +18,8 @@ import (
 func TestSessionsBoundLockWaitsAndIdleTransactions(t *testing.T) {
 	s := migrated(t)
 	for i, want := range []string{ // in the order of pools
-		"5s 8000 4 2 2 5s 1s read committed", "5s 8000 4 2 2 30s 1s read committed", "5s 8000 4 2 2 30s 1s read committed",
+		"5s 8000 4 2 2 5s 1s read committed", "5s 8000 4 2 2 30s 1s read committed",
+		"5s 8000 4 2 2 30s 1s read committed",
 		"5s 8000 4 2 2 30s 0 read committed", "5s 8000 4 2 2 16s 0 read committed",
 	} {
 		var got string
@@ -48,7 +49,8 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 	alterDatabase(t, admin, "default_transaction_read_only = on")
 	s := openStore(t, u)
 	for what, err := range map[string]error{"check": s.Check(t.Context()), "migrate": s.Migrate(t.Context())} {
-		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) || !strings.Contains(err.Error(), "read-only") {
+		if !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, engine.ErrReadOnly) ||
+			!strings.Contains(err.Error(), "read-only") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -132,7 +132,8 @@ func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 func (d *Driver) ReadSchemaVersion(ctx context.Context) (int64, error) {
 	db := stdlib.OpenDBFromPool(d.upkeep)
 	defer func() { _ = db.Close() }()
-	return engine.SchemaVersion(ctx, goose.DialectPostgres, db, func(err error) bool { return hasCode(err, codeUndefinedTable) })
+	return engine.SchemaVersion(ctx, goose.DialectPostgres, db,
+		func(err error) bool { return hasCode(err, codeUndefinedTable) })
 }
 
 // ReadOldestBuild reads the oldest build level that may work on the database (ReadOldestBuild).

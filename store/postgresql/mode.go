@@ -127,7 +127,9 @@ func (d *Driver) setPlans(ctx context.Context, t *tx) error {
 	settings := planSettings()
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		database := d.upkeep.Config().ConnConfig.Database
-		_, err := t.Exec(ctx, fmt.Sprintf("ALTER ROLE CURRENT_USER IN DATABASE %s SET %s = %s", pgx.Identifier{database}.Sanitize(), name, settings[name]))
+		_, err := t.Exec(ctx,
+			fmt.Sprintf("ALTER ROLE CURRENT_USER IN DATABASE %s SET %s = %s", pgx.Identifier{database}.Sanitize(), name,
+				settings[name]))
 		if err != nil {
 			return fmt.Errorf("set %s for the role: %w", name, err)
 		}

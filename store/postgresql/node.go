@@ -18,8 +18,10 @@ func (d *Driver) ReadCluster(ctx context.Context) ([]engine.ClusterRow, error) {
 // AttendNode writes the node's row and renews its leases in one statement (AttendNode).
 func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
 	return d.q.AttendNode(ctx, d.leases, dbsqlc.AttendNodeParams{
-		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version, Started: int64(n.Started), Expires: int64(n.Expires),
-		Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks), Settings: n.Settings, Build: store.BuildLevel(),
+		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version, Started: int64(n.Started),
+		Expires:      int64(n.Expires),
+		Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks), Settings: n.Settings,
+		Build: store.BuildLevel(),
 	})
 }
 

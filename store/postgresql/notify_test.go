@@ -106,7 +106,8 @@ func TestNotificationsStayInTheirSchema(t *testing.T) {
 func TestListenEndsWithItsConnection(t *testing.T) {
 	s := migrated(t)
 	a := listen(t, s)
-	_, err := s.d.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd listen'")
+	_, err := s.d.pool.Exec(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd listen'")
 	ok(t, err, "kill")
 	if err := a.end(t); !errors.Is(err, clock.ErrUnavailable) {
 		t.Errorf("listen: %v", err)

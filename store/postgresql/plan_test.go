@@ -31,52 +31,83 @@ type hotStatement struct {
 func hotStatements(due string) []hotStatement {
 	shards := "'{" + strings.Trim(strings.Repeat("1,2,3,4,", 4), ",") + "}'"
 	n := func(value string) string { return "array_fill(" + value + ", ARRAY[300])" }
-	insert := []any{"'{plan,plan}'", "'{s1-7,new}'", "'{1,2}'", "'{1,1}'", "'{1,1}'", "'{a,b}'", "'{0,0}'", "'{t,t}'", "'{1,1}'", "'{-1,-1}'",
-		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'", "'{9,9}'", "'{\"\",\"\"}'", "'{\"\",\"\"}'"}
-	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("5::bigint"), n("-1::bigint"), n("-1::bigint"), n("0"), n("0"), n("'r'::varchar"), n("0"),
-		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint"), n("''::varchar"), n("0")}
-	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"), n("''::varchar")}
-	settle := slices.Concat(attempts, []any{due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("''::varchar"), n("1"), n("2::bigint"), n("0"),
-		n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("''::varchar"), int64(1)})
-	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"), n("1::bigint"), n("-1::bigint"),
-		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"), n("''::varchar"), n("''::varchar"),
+	insert := []any{"'{plan,plan}'", "'{s1-7,new}'", "'{1,2}'", "'{1,1}'", "'{1,1}'", "'{a,b}'", "'{0,0}'", "'{t,t}'",
+		"'{1,1}'", "'{-1,-1}'",
+		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'", "'{9,9}'",
+		"'{\"\",\"\"}'", "'{\"\",\"\"}'"}
+	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("5::bigint"), n("-1::bigint"), n("-1::bigint"),
+		n("0"), n("0"), n("'r'::varchar"), n("0"),
+		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint"), n("''::varchar"),
+		n("0")}
+	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"),
+		n("''::varchar")}
+	settle := slices.Concat(attempts,
+		[]any{due, n("1::bigint"), n("1"), n("1::bigint"), n("-1::bigint"), n("''::varchar"), n("1"), n("2::bigint"),
+			n("0"),
+			n("1"), n("'r'::varchar"), n("0"), n("''::varchar"), n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"),
+			n("''::varchar"), int64(1)})
+	rewrite := []any{due, n("1::bigint"), n("1"), n("1"), n("2::bigint"), n("'x'::bytea"), n("1"), n("'t'::varchar"),
+		n("1::bigint"), n("-1::bigint"),
+		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"),
+		n("''::varchar"), n("''::varchar"),
 		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9"), n("''::varchar"), n("''::varchar")}
 	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
-	end := slices.Concat(attempts, []any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"), int64(clock.MaxInstant)})
+	end := slices.Concat(attempts,
+		[]any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"),
+			int64(clock.MaxInstant)})
 	keys := []any{"'{plan,plan,plan}'", "'{s1-7,s1-8,s6-9}'"}
 	return []hotStatement{
-		{"due", dbsqlc.ListDue, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 10}, []string{"alarm_due"}, true, 16 * 10},
-		{"due: except", dbsqlc.ListDueExcept, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{nobody/0,no-one/0}'", 10}, []string{"alarm_due"}, true, 16 * 10},
-		{"due: only", dbsqlc.ListDueOnly, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{plan/0,no-one/0}'", 10}, []string{"alarm_due"}, true, 16 * 10},
-		{"due: end", dbsqlc.ListDueEnd, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 9}, []string{"alarm_due"}, true, 16 * 10},
-		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true, 100 + 2*16},
-		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "'plan'", 3, int64(clock.MaxInstant), 10}, []string{"alarm_due"}, false, 10},
+		{"due", dbsqlc.ListDue, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 10}, []string{"alarm_due"}, true,
+			16 * 10},
+		{"due: except", dbsqlc.ListDueExcept,
+			[]any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{nobody/0,no-one/0}'", 10}, []string{"alarm_due"},
+			true, 16 * 10},
+		{"due: only", dbsqlc.ListDueOnly,
+			[]any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, "'{plan/0,no-one/0}'", 10}, []string{"alarm_due"},
+			true, 16 * 10},
+		{"due: end", dbsqlc.ListDueEnd, []any{shards, 0, 1, 0, int64(clock.MaxInstant), 0, 0, 9}, []string{"alarm_due"},
+			true, 16 * 10},
+		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true,
+			100 + 2*16},
+		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "'plan'", 3, int64(clock.MaxInstant), 10},
+			[]string{"alarm_due"}, false, 10},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},
-		{"claim: take", dbsqlc.TakeHeld, slices.Concat([]any{int64(clock.MaxInstant), "'c'"}, version), []string{"alarm_pkey"}, false, 301},
-		{"claim: lease", dbsqlc.TakeTwoPhase, slices.Concat([]any{0, 1, int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
+		{"claim: take", dbsqlc.TakeHeld, slices.Concat([]any{int64(clock.MaxInstant), "'c'"}, version),
+			[]string{"alarm_pkey"}, false, 301},
+		{"claim: lease", dbsqlc.TakeTwoPhase, slices.Concat([]any{0, 1, int64(clock.MaxInstant)}, version),
+			[]string{"alarm_pkey"}, false, 301},
 		{"lock", dbsqlc.LockAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"insert", dbsqlc.InsertAlarms, insert, []string{"alarm_key"}, false, 1},
 		{"cancel", dbsqlc.CancelScheduled, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},
-		{"cancel briefly", dbsqlc.CancelScheduledBriefly, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false, 3},
-		{"claim: take once", dbsqlc.TakeOnce, slices.Concat([]any{"'c'", int64(clock.MaxInstant)}, version), []string{"alarm_pkey"}, false, 301},
+		{"cancel briefly", dbsqlc.CancelScheduledBriefly, slices.Concat([]any{1}, keys), []string{"alarm_key"}, false,
+			3},
+		{"claim: take once", dbsqlc.TakeOnce, slices.Concat([]any{"'c'", int64(clock.MaxInstant)}, version),
+			[]string{"alarm_pkey"}, false, 301},
 		{"keys", dbsqlc.ListKeys, []any{due}, []string{"alarm_pkey"}, false, 301},
 		{"amend", dbsqlc.AmendAlarms, amend, []string{"alarm_pkey"}, false, 300},
 		{"end", dbsqlc.EndAlarms, end, []string{"alarm_pkey"}, false, 300},
 		{"rewrite", dbsqlc.RewriteAlarms, rewrite, []string{"alarm_pkey"}, false, 300},
 		{"settle", dbsqlc.SettleAlarms, settle, []string{"alarm_pkey"}, false, 300},
-		{"prune", dbsqlc.PruneAttempts, []any{due, 20}, []string{"ring_attempt_alarm", "ring_attempt_pkey"}, false, 300*21 + 2*300},
+		{"prune", dbsqlc.PruneAttempts, []any{due, 20}, []string{"ring_attempt_alarm", "ring_attempt_pkey"}, false,
+			300*21 + 2*300},
 		{"read", dbsqlc.ReadAlarms, keys, []string{"alarm_key"}, false, 3},
 		{"get", dbsqlc.GetAlarm, []any{"'plan'", "'s6-5'"}, []string{"alarm_key"}, false, 1},
-		{"list", dbsqlc.ListAlarms, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{}'", 50}, []string{"alarm_key"}, false, 50},
-		{"list: attention", dbsqlc.ListAttention, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{5}'", 50}, []string{"alarm_attention"}, false, 50},
-		{"list: bound", dbsqlc.ListBound, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", 499}, []string{"alarm_key"}, false, 501},
+		{"list", dbsqlc.ListAlarms, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{}'", 50}, []string{"alarm_key"},
+			false, 50},
+		{"list: attention", dbsqlc.ListAttention, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", "'{5}'", 50},
+			[]string{"alarm_attention"}, false, 50},
+		{"list: bound", dbsqlc.ListBound, []any{"'plan'", "'s6-5'", "'s6-5'", "'s6-6'", 499}, []string{"alarm_key"},
+			false, 501},
 		{"next application", dbsqlc.NextApplication, []any{"'p'"}, []string{"alarm_key"}, false, 1},
 		{"count states", dbsqlc.CountStates, []any{"'plan'", 50}, []string{"alarm_key"}, false, 50},
 		{"list ids", dbsqlc.ListIDs, []any{1, 50}, []string{"alarm_pkey"}, false, 50},
-		{"mark due alarms", dbsqlc.DoubtDue, []any{"'r'", int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false, 300},
-		{"raise generations", dbsqlc.RaiseGenerations, []any{1, due, int64(clock.MaxInstant)}, []string{"alarm_pkey", "ring_attempt_alarm"}, false, 300},
+		{"mark due alarms", dbsqlc.DoubtDue, []any{"'r'", int64(clock.MaxInstant), due}, []string{"alarm_pkey"}, false,
+			300},
+		{"raise generations", dbsqlc.RaiseGenerations, []any{1, due, int64(clock.MaxInstant)},
+			[]string{"alarm_pkey", "ring_attempt_alarm"}, false, 300},
 		{"expire", dbsqlc.ListEnding, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 300},
-		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), int64(clock.MaxInstant), 1, 100}, []string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
+		{"purge", dbsqlc.PurgeAlarms, []any{int64(clock.MaxInstant), int64(clock.MaxInstant), 1, 100},
+			[]string{"alarm_finished", "alarm_pkey", "ring_attempt_alarm"}, false, 200},
 	}
 }
 
@@ -116,7 +147,8 @@ func vacuum(t *testing.T, db *sql.DB) {
 		_, err := db.ExecContext(ctx, statement)
 		ok(t, err, "vacuum")
 		var pages, marked int
-		err = db.QueryRowContext(ctx, "SELECT relpages, relallvisible FROM pg_class WHERE oid = 'alarm'::regclass").Scan(&pages, &marked)
+		err = db.QueryRowContext(ctx,
+			"SELECT relpages, relallvisible FROM pg_class WHERE oid = 'alarm'::regclass").Scan(&pages, &marked)
 		ok(t, err, "read the number of pages")
 		if marked == pages {
 			return
@@ -242,7 +274,8 @@ func explain(t *testing.T, conn *pgx.Conn, name string, args []any) *plan {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	var answer []byte
 	list := strings.TrimSuffix(strings.Repeat("%v, ", len(args)), ", ")
-	err = tx.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "+name+"("+fmt.Sprintf(list, args...)+")").Scan(&answer)
+	err = tx.QueryRow(ctx,
+		"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "+name+"("+fmt.Sprintf(list, args...)+")").Scan(&answer)
 	ok(t, err, "explain")
 	var plans []struct {
 		Plan  plan    `json:"Plan"`

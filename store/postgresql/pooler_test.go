@@ -106,7 +106,8 @@ func TestPoolersThatShareSessionsAreRefused(t *testing.T) {
 			b.requireRefusals(t, mode)
 		})
 	}
-	t.Run("transaction pooling behind a balancer is refused", func(t *testing.T) { (&pgBouncer{url: b.balance(t, 4)}).requireRefusals(t, "transaction") })
+	t.Run("transaction pooling behind a balancer is refused",
+		func(t *testing.T) { (&pgBouncer{url: b.balance(t, 4)}).requireRefusals(t, "transaction") })
 	t.Run("settings of clockd's own may stand in the URL", b.testSettingsInURL)
 	t.Run("statement pooling is known by its refusal of BEGIN", b.testBegin)
 	b.configure(t, "server_round_robin = 1")
@@ -124,7 +125,8 @@ func (b *pgBouncer) requireRefusals(t *testing.T, database string) {
 	for range 20 {
 		s := openStore(t, b.database(t, database))
 		for what, err := range map[string]error{"check": s.Check(t.Context()), "migrate": s.Migrate(t.Context())} {
-			if !errors.Is(err, errSharedSessions) || errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), "use session pooling") {
+			if !errors.Is(err, errSharedSessions) || errors.Is(err, clock.ErrUnavailable) ||
+				!strings.Contains(err.Error(), "use session pooling") {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}
@@ -171,7 +173,8 @@ func forward(client net.Conn, address, database string) {
 	if err != nil {
 		return
 	}
-	startup = bytes.Replace(startup[:n], []byte("database\x00transaction\x00"), []byte("database\x00"+database+"\x00"), 1)
+	startup = bytes.Replace(startup[:n], []byte("database\x00transaction\x00"), []byte("database\x00"+database+"\x00"),
+		1)
 	binary.BigEndian.PutUint32(startup, uint32(len(startup)))
 	_, _ = server.Write(startup)
 	var both sync.WaitGroup
@@ -213,7 +216,8 @@ func (b *pgBouncer) testSessionPooling(t *testing.T) {
 	heard := listen(t, two)
 	d := write(t, one, []clock.Op{setOp("a"), setOp("b")}, clock.Create, clock.Create)
 	c := claimed(t, one, d[0].Alarm.ID)
-	other, err := two.Claim(t.Context(), store.ClaimRequest{IDs: []int64{d[0].Alarm.ID}, Now: testNow, ClaimID: "d", MaxBytes: 1 << 20})
+	other, err := two.Claim(t.Context(),
+		store.ClaimRequest{IDs: []int64{d[0].Alarm.ID}, Now: testNow, ClaimID: "d", MaxBytes: 1 << 20})
 	ok(t, err, "claim an alarm that another claim holds")
 	if len(other.Rings) != 0 {
 		t.Error("two claims hold one alarm")

@@ -36,13 +36,16 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 
 // ReadListBound finds two neighbouring business ids (ListBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Entries: int32(entries)})
+	return d.q.ListBound(ctx, d.reads,
+		dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End,
+			Entries: int32(entries)})
 }
 
 // ReadAlarmsOf reads the rows of the keys (ReadAlarms).
 func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
 	applications, businessIDs := keyColumns(keys)
-	rows, err := d.q.ReadAlarms(ctx, d.reads, dbsqlc.ReadAlarmsParams{Applications: applications, BusinessIds: businessIDs})
+	rows, err := d.q.ReadAlarms(ctx, d.reads,
+		dbsqlc.ReadAlarmsParams{Applications: applications, BusinessIds: businessIDs})
 	return engine.Column(rows, func(r *dbsqlc.Alarm) engine.Row { return engine.Row(*r) }), err
 }
 
@@ -53,7 +56,8 @@ func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string,
 
 // ReadStateCounts counts alarms by state (CountStates).
 func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	rows, err := d.q.CountStates(ctx, d.reads, dbsqlc.CountStatesParams{Application: application, RowLimit: int32(limit)})
+	rows, err := d.q.CountStates(ctx, d.reads,
+		dbsqlc.CountStatesParams{Application: application, RowLimit: int32(limit)})
 	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
 }
 

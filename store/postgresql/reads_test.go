@@ -13,7 +13,8 @@ const endless = "state = 'active' AND query LIKE 'SELECT pg_sleep%'"
 // readSessions counts the read sessions that a condition selects.
 func readSessions(t *testing.T, s *opened, where string) (n int) {
 	t.Helper()
-	ok(t, s.d.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd read' AND "+where).
+	ok(t, s.d.pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'clockd read' AND "+where).
 		Scan(&n), "count sessions")
 	return n
 }
@@ -60,7 +61,8 @@ func TestStatementsTakeOneProcess(t *testing.T) {
 		var workers string
 		ok(t, pool.QueryRow(t.Context(), "SHOW max_parallel_workers_per_gather").Scan(&workers), "read the setting")
 		if workers != "0" {
-			t.Errorf("%s: a statement may have %s parallel workers", pool.Config().ConnConfig.RuntimeParams["application_name"], workers)
+			t.Errorf("%s: a statement may have %s parallel workers",
+				pool.Config().ConnConfig.RuntimeParams["application_name"], workers)
 		}
 	}
 }

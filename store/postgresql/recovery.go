@@ -18,9 +18,11 @@ func (d *Driver) MarkRestored(ctx context.Context, m engine.RestoredMark) (count
 	begin := func(ctx context.Context) (*tx, error) { return beginGuarded(ctx, d.upkeep, d.cfg.Timeout) }
 	err = engine.InTx(ctx, begin, func(t *tx) (err error) {
 		t.shards = d.ofPlacedIDs(m.IDs)
-		counts.InDoubt, err = d.q.DoubtDue(ctx, t, dbsqlc.DoubtDueParams{Reason: m.Reason, Now: int64(m.Now), Ids: m.IDs})
+		counts.InDoubt, err = d.q.DoubtDue(ctx, t,
+			dbsqlc.DoubtDueParams{Reason: m.Reason, Now: int64(m.Now), Ids: m.IDs})
 		if err == nil {
-			counts.Raised, err = d.q.RaiseGenerations(ctx, t, dbsqlc.RaiseGenerationsParams{ByCount: m.Raise, Ids: m.IDs, Now: int64(m.Now)})
+			counts.Raised, err = d.q.RaiseGenerations(ctx, t,
+				dbsqlc.RaiseGenerationsParams{ByCount: m.Raise, Ids: m.IDs, Now: int64(m.Now)})
 		}
 		return err
 	})

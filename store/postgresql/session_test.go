@@ -45,7 +45,8 @@ func serveWithoutSettings(client net.Conn, server string) {
 	if err != nil || !is {
 		return
 	}
-	startup.Parameters = map[string]string{"user": startup.Parameters["user"], "database": startup.Parameters["database"]}
+	startup.Parameters = map[string]string{"user": startup.Parameters["user"],
+		"database": startup.Parameters["database"]}
 	upstream, err := net.Dial("tcp", server)
 	if err != nil {
 		return
@@ -70,7 +71,8 @@ func TestSessionsHaveTheirSettingsWithoutStartupParameters(t *testing.T) {
 	s := openChecked(t, storetest.WithAddress(t, u, startupDropper(t, storetest.ServerAddress(t, u))))
 	for i, p := range s.d.pools() {
 		var idle, scan string
-		ok(t, p.QueryRow(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan')").Scan(&idle, &scan),
+		ok(t, p.QueryRow(t.Context(),
+			"SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan')").Scan(&idle, &scan),
 			"read the settings")
 		if idle != "5s" || scan != "off" {
 			t.Errorf("pool %d: %s %s", i, idle, scan)
@@ -93,7 +95,8 @@ func TestSettingsOfTheURLWin(t *testing.T) {
 	u, err := url.Parse(serverURL())
 	ok(t, err, "parse CLOCKD_TEST_POSTGRES_URL")
 	cfg := DefaultConfig()
-	cfg.URL = databaseURL(t, strings.TrimPrefix(u.Path, "/"), idleInTransactionTimeout, "7min", "enable_seqscan", "on", applicationName, "mine", "work_mem", "5MB")
+	cfg.URL = databaseURL(t, strings.TrimPrefix(u.Path, "/"), idleInTransactionTimeout, "7min", "enable_seqscan", "on",
+		applicationName, "mine", "work_mem", "5MB")
 	d, err := newDriver(cfg, Deps{}.Logger())
 	ok(t, err, "new driver")
 	t.Cleanup(func() { _ = d.Close() })

@@ -51,7 +51,8 @@ func (t *claimTx) Settle(ctx context.Context, settled []store.Settlement, attemp
 // InsertAttempts, PruneAttempts).
 func (t *claimTx) endDistributed(ctx context.Context, p *dbsqlc.EndAlarmsParams, attempts []store.AlarmAttempt) error {
 	err := t.d.distributed.EndAlarms(ctx, &t.waiting, citussqlc.EndAlarmsParams{
-		Now: p.Now, Ids: p.Ids, Generations: p.Generations, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes, States: p.States,
+		Now: p.Now, Ids: p.Ids, Generations: p.Generations, NextTryTimes: p.NextTryTimes, UpdateTimes: p.UpdateTimes,
+		States:     p.States,
 		LastErrors: p.LastErrors, InDoubts: p.InDoubts,
 	})
 	if err != nil {
@@ -61,12 +62,18 @@ func (t *claimTx) endDistributed(ctx context.Context, p *dbsqlc.EndAlarmsParams,
 }
 
 // settleDistributed is Settle in a distributed database (SettleAlarms, InsertAttempts, PruneAttempts).
-func (t *claimTx) settleDistributed(ctx context.Context, p *dbsqlc.SettleAlarmsParams, attempts []store.AlarmAttempt) error {
+func (t *claimTx) settleDistributed(
+	ctx context.Context, p *dbsqlc.SettleAlarmsParams, attempts []store.AlarmAttempt,
+) error {
 	err := t.d.distributed.SettleAlarms(ctx, &t.waiting, citussqlc.SettleAlarmsParams{
-		Ids: p.Ids, Generations: p.Generations, ClaimedStates: p.ClaimedStates, ClaimedNextTryTimes: p.ClaimedNextTryTimes,
-		ClaimedRungAts: p.ClaimedRungAts, ClaimedClaimIds: p.ClaimedClaimIds, States: p.States, NextTryTimes: p.NextTryTimes,
-		RingNos: p.RingNos, RetryTimes: p.RetryTimes, LastErrors: p.LastErrors, InDoubts: p.InDoubts, ClaimIds: p.ClaimIds, RungAts: p.RungAts,
-		UpdateTimes: p.UpdateTimes, FinishedAts: p.FinishedAts, DoubtTargets: p.DoubtTargets, RepeatStates: p.RepeatStates, ClaimedAt: p.ClaimedAt,
+		Ids: p.Ids, Generations: p.Generations, ClaimedStates: p.ClaimedStates,
+		ClaimedNextTryTimes: p.ClaimedNextTryTimes,
+		ClaimedRungAts:      p.ClaimedRungAts, ClaimedClaimIds: p.ClaimedClaimIds, States: p.States,
+		NextTryTimes: p.NextTryTimes,
+		RingNos:      p.RingNos, RetryTimes: p.RetryTimes, LastErrors: p.LastErrors, InDoubts: p.InDoubts,
+		ClaimIds: p.ClaimIds, RungAts: p.RungAts,
+		UpdateTimes: p.UpdateTimes, FinishedAts: p.FinishedAts, DoubtTargets: p.DoubtTargets,
+		RepeatStates: p.RepeatStates, ClaimedAt: p.ClaimedAt,
 	})
 	if err != nil {
 		return err
@@ -90,7 +97,8 @@ func (d *Driver) addAttempts(ctx context.Context, t *tx, attempts []store.AlarmA
 
 // prune keeps only the newest attempts of each alarm (PruneAttempts).
 func (d *Driver) prune(ctx context.Context, db dbsqlc.DBTX, attempts []store.AlarmAttempt) error {
-	return d.q.PruneAttempts(ctx, db, dbsqlc.PruneAttemptsParams{AlarmIds: engine.Column(attempts, idOfAttempted), Kept: clock.MaxAttempts})
+	return d.q.PruneAttempts(ctx, db,
+		dbsqlc.PruneAttemptsParams{AlarmIds: engine.Column(attempts, idOfAttempted), Kept: clock.MaxAttempts})
 }
 
 // addDistributedAttempts adds attempts of alarms that the transaction has changed, and keeps only the newest attempts
@@ -103,5 +111,6 @@ func (d *Driver) addDistributedAttempts(ctx context.Context, db dbsqlc.DBTX, att
 	if err := d.distributed.InsertAttempts(ctx, db, d.distributedAttempts(&p)); err != nil {
 		return err
 	}
-	return d.distributed.PruneAttempts(ctx, db, citussqlc.PruneAttemptsParams{AlarmIds: p.AlarmIds, Kept: clock.MaxAttempts})
+	return d.distributed.PruneAttempts(ctx, db,
+		citussqlc.PruneAttemptsParams{AlarmIds: p.AlarmIds, Kept: clock.MaxAttempts})
 }

@@ -40,7 +40,8 @@ func poolWith(tb testing.TB, parameters url.Values) *pgxpool.Pool {
 
 func TestSSLModeAndFilesDecideEncryption(t *testing.T) {
 	dir := certificates(t)
-	authority, cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "client", "cert.pem"), filepath.Join(dir, "client", "key.pem")
+	authority, cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "client", "cert.pem"), filepath.Join(dir,
+		"client", "key.pem")
 	for name, c := range map[string]struct {
 		parameters        url.Values
 		encrypted, client bool
@@ -51,7 +52,8 @@ func TestSSLModeAndFilesDecideEncryption(t *testing.T) {
 		"client certificate": {url.Values{"sslrootcert": {authority}, "sslcert": {cert}, "sslkey": {key}}, true, true},
 	} {
 		var encrypted, client bool
-		row := poolWith(t, c.parameters).QueryRow(t.Context(), "SELECT ssl, client_dn IS NOT NULL FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+		row := poolWith(t, c.parameters).QueryRow(t.Context(),
+			"SELECT ssl, client_dn IS NOT NULL FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
 		ok(t, row.Scan(&encrypted, &client), name)
 		if encrypted != c.encrypted || client != c.client {
 			t.Errorf("%s: encrypted %t, client certificate %t", name, encrypted, client)

@@ -19,8 +19,9 @@ const testNow clock.Instant = 1_800_000_000_000
 
 func setOp(id string) clock.Op {
 	return clock.Op{Set: &clock.Set{Key: clock.Key{Application: "shop", BusinessID: id}, Content: clock.Content{
-		RingAt: testNow, LatestRingAt: clock.NoInstant, PayloadKind: clock.Text, Payload: []byte(id), ContentType: "text/plain",
-		Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
+		RingAt: testNow, LatestRingAt: clock.NoInstant, PayloadKind: clock.Text, Payload: []byte(id),
+		ContentType: "text/plain",
+		Retry:       clock.DefaultRetryPolicy(), MaxRings: 1,
 	}}}
 }
 
@@ -84,7 +85,8 @@ func TestRoundTripsAreAsDocumented(t *testing.T) {
 				ids = append(ids, d.Alarm.ID)
 			}
 		})
-		want("a new set beside a moved one", 5, func() { write(t, s, []clock.Op{moved, setOp(id("d"))}, clock.Replace, clock.Create) })
+		want("a new set beside a moved one", 5,
+			func() { write(t, s, []clock.Op{moved, setOp(id("d"))}, clock.Replace, clock.Create) })
 		want("cancel", 2, func() { write(t, s, []clock.Op{cancelOp(id("d"))}, clock.Disarm) })
 		want("cancel of a moved one", 4, func() { write(t, s, []clock.Op{cancelOp(id("a"))}, clock.Disarm) })
 		want("claim of nothing", 0, func() { claimed(t, s) })
@@ -99,13 +101,15 @@ func TestRoundTripsAreAsDocumented(t *testing.T) {
 		again := write(t, s, []clock.Op{setOp(id("e")), setOp(id("f"))}, clock.Create, clock.Create)
 		want("two-phase, confirmed", 3, func() {
 			c, err := s.Claim(t.Context(), store.ClaimRequest{
-				IDs: []int64{again[0].Alarm.ID, again[1].Alarm.ID}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20, Timeout: time.Second,
+				IDs: []int64{again[0].Alarm.ID, again[1].Alarm.ID}, Now: testNow, ClaimID: "c", MaxBytes: 1 << 20,
+				Timeout: time.Second,
 			})
 			ok(t, err, "claim")
 			ok(t, c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed)), "settle")
 		})
 		want("due", 1, func() {
-			_, err := s.Due(t.Context(), store.DueQuery{Shards: []int{1, 2, 3}, Until: store.Position{Time: testNow}, Limit: 10})
+			_, err := s.Due(t.Context(),
+				store.DueQuery{Shards: []int{1, 2, 3}, Until: store.Position{Time: testNow}, Limit: 10})
 			ok(t, err, "due")
 		})
 	}
@@ -151,7 +155,8 @@ func TestNewConnectionsHavePreparedTheirClaims(t *testing.T) {
 				})
 			}
 			if trips[true] != trips[false] {
-				t.Errorf("kind %d, %s: %d round trips on a new connection, %d on an old one", kind.Kind(), outcome, trips[true], trips[false])
+				t.Errorf("kind %d, %s: %d round trips on a new connection, %d on an old one", kind.Kind(), outcome,
+					trips[true], trips[false])
 			}
 		}
 	}
@@ -244,7 +249,8 @@ func TestCancelDoesNotWaitForLockedRows(t *testing.T) {
 // row at once. Running into lock_timeout would give up all fresh rows.
 func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	s := migrated(t)
-	d := write(t, s, []clock.Op{setOp("locked"), setOp("taken"), setOp("leased")}, clock.Create, clock.Create, clock.Create)
+	d := write(t, s, []clock.Op{setOp("locked"), setOp("taken"), setOp("leased")}, clock.Create, clock.Create,
+		clock.Create)
 	locker, err := begin(t.Context(), s.d.pool, 0)
 	ok(t, err, "begin")
 	defer locker.close(t.Context())
@@ -255,7 +261,9 @@ func TestClaimDoesNotWaitForALockedRow(t *testing.T) {
 	for free, timeout := range map[int64]time.Duration{d[1].Alarm.ID: 0, d[2].Alarm.ID: time.Second} {
 		tx, err := begin(t.Context(), s.d.rings, time.Minute)
 		ok(t, err, "begin")
-		c := &claimTx{tx: tx, q: s.d.q, request: &store.ClaimRequest{IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c", Timeout: timeout}}
+		c := &claimTx{tx: tx, q: s.d.q,
+			request: &store.ClaimRequest{IDs: []int64{d[0].Alarm.ID, free}, Now: testNow, ClaimID: "c",
+				Timeout: timeout}}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		fresh, err := c.TakeFresh(ctx, 1<<20)
 		stop()
@@ -362,7 +370,8 @@ func TestWriteWaitsForTheClaimToEnd(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // by then the write waits
 		settled <- c.Settler.Settle(t.Context(), testNow, fates(c, clock.Confirmed))
 	}()
-	d, err := s.Write(t.Context(), clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, LockWait: 5 * time.Second})
+	d, err := s.Write(t.Context(),
+		clock.WriteRequest{Now: testNow, Ops: []clock.Op{cancelOp("a")}, LockWait: 5 * time.Second})
 	ok(t, <-settled, "settle") // first, so that no failure leaves the goroutine with the claim
 	ok(t, err, "write")
 	if d[0].Verdict != clock.Refuse || d[0].Alarm.State != clock.Rung {

@@ -12,7 +12,9 @@ import (
 func TestAmendSkipsChangedRow(t *testing.T) {
 	s := migrated(t)
 	k := clock.Key{Application: "shop", BusinessID: "amend"}
-	set := &clock.Set{Key: k, Content: clock.Content{RingAt: 1, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1}}
+	set := &clock.Set{Key: k,
+		Content: clock.Content{RingAt: 1, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(),
+			MaxRings: 1}}
 	_, err := s.Write(t.Context(), clock.WriteRequest{Now: 1, Ops: []clock.Op{{Set: set}}})
 	ok(t, err, "write")
 	a, err := s.Get(t.Context(), k)

@@ -71,7 +71,8 @@ func (t *writeTx) insertByHalves(ctx context.Context, rows []*clock.Alarm) ([]in
 			return nil, err
 		}
 	}
-	return engine.InsertByHalves(rows, func(part []*clock.Alarm) ([]int64, bool, error) { return t.insertPart(ctx, part) })
+	return engine.InsertByHalves(rows,
+		func(part []*clock.Alarm) ([]int64, bool, error) { return t.insertPart(ctx, part) })
 }
 
 func (t *writeTx) insertPart(ctx context.Context, part []*clock.Alarm) (ids []int64, refused bool, err error) {
@@ -123,7 +124,9 @@ func (t *writeTx) idsOf(ctx context.Context, rows []*clock.Alarm, inserted []int
 // Cancel cancels the rows of the keys whose present version no transaction has locked or changed (CancelScheduled,
 // CancelScheduledBriefly). It waits at most lockWait for a row that another transaction takes at this moment. After
 // that wait the group begins again and locks first.
-func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
+func (t *writeTx) Cancel(
+	ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool,
+) ([]clock.Alarm, error) {
 	if t.lockFirst {
 		return nil, nil
 	}
@@ -134,7 +137,8 @@ func (t *writeTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instan
 		})
 		return cancelledAlarms(rows, now), err
 	}
-	rows, err := t.q.CancelScheduled(ctx, t, dbsqlc.CancelScheduledParams{Now: int64(now), Applications: applications, BusinessIds: businessIDs})
+	rows, err := t.q.CancelScheduled(ctx, t,
+		dbsqlc.CancelScheduledParams{Now: int64(now), Applications: applications, BusinessIds: businessIDs})
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +154,8 @@ func (t *writeTx) Lock(ctx context.Context, keys []clock.Key, wait time.Duration
 	}
 	applications, businessIDs := keyColumns(keys)
 	if wait > 0 && !t.begun {
-		rows, err := t.q.LockAlarmsWaiting(ctx, t, dbsqlc.LockAlarmsWaitingParams{Applications: applications, BusinessIds: businessIDs})
+		rows, err := t.q.LockAlarmsWaiting(ctx, t,
+			dbsqlc.LockAlarmsWaitingParams{Applications: applications, BusinessIds: businessIDs})
 		if err == nil {
 			return alarmsOf(rows), nil
 		}
@@ -177,7 +182,8 @@ func (t *writeTx) lockBriefly(ctx context.Context, keys []clock.Key) ([]clock.Al
 	var alarms []clock.Alarm
 	for piece := range slices.Chunk(keys, briefKeys) {
 		applications, businessIDs := keyColumns(piece)
-		rows, err := t.q.LockAlarms(ctx, t, dbsqlc.LockAlarmsParams{Applications: applications, BusinessIds: businessIDs})
+		rows, err := t.q.LockAlarms(ctx, t,
+			dbsqlc.LockAlarmsParams{Applications: applications, BusinessIds: businessIDs})
 		if err != nil {
 			return nil, err
 		}
@@ -233,5 +239,6 @@ func (t *writeTx) Delete(ctx context.Context, id int64) (int64, error) {
 // keyColumns returns the sorted keys as two columns.
 func keyColumns(keys []clock.Key) (applications, businessIDs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), clock.Key.Compare)
-	return engine.Column(sorted, func(k *clock.Key) string { return k.Application }), engine.Column(sorted, func(k *clock.Key) string { return k.BusinessID })
+	return engine.Column(sorted, func(k *clock.Key) string { return k.Application }), engine.Column(sorted,
+		func(k *clock.Key) string { return k.BusinessID })
 }

@@ -22,7 +22,8 @@ func (t *writeTx) PutZones(ctx context.Context, zones []engine.AlarmZone) error 
 
 // ListZoned lists alarms of a time zone (ListZoned).
 func (d *Driver) ListZoned(ctx context.Context, timeZone string, after int64, limit int) ([]int64, error) {
-	return d.q.ListZoned(ctx, d.upkeep, dbsqlc.ListZonedParams{TimeZone: timeZone, After: after, RowLimit: int32(limit)})
+	return d.q.ListZoned(ctx, d.upkeep,
+		dbsqlc.ListZonedParams{TimeZone: timeZone, After: after, RowLimit: int32(limit)})
 }
 
 // ReadZoneState reads the state of recomputations (ReadZoneState).

@@ -124,7 +124,8 @@ func finishAtMostOnce(ctx context.Context, db Database, now clock.Instant, done 
 // finishPage claims the rows that ring at most once. Such a claim records them as rung and in doubt when it commits;
 // the settlement adds the attempts, and moves repeating alarms to their next occurrence.
 func finishPage(ctx context.Context, db Database, now clock.Instant, rows []store.Due, done *Result) error {
-	request := store.ClaimRequest{Now: now, ClaimID: rand.Text(), AtMostOnce: true, MaxBytes: pageBytes, NamedTargets: store.NamedTargets(rows)}
+	request := store.ClaimRequest{Now: now, ClaimID: rand.Text(), AtMostOnce: true, MaxBytes: pageBytes,
+		NamedTargets: store.NamedTargets(rows)}
 	for i := range rows {
 		request.IDs = append(request.IDs, rows[i].ID)
 	}

@@ -48,7 +48,8 @@ func startCheckpointer(path string, writer *sql.DB, log *slog.Logger) (*checkpoi
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &checkpointer{
-		writer: writer, copier: copier, log: log, pages: maxLogPages, written: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{}),
+		writer: writer, copier: copier, log: log, pages: maxLogPages, written: make(chan struct{}, 1), stop: stop,
+		stopped: make(chan struct{}),
 	}
 	go c.run(ctx)
 	return c, nil

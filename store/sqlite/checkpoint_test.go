@@ -29,8 +29,9 @@ func TestCheckpointerBoundsTheLog(t *testing.T) {
 			number++
 			ops[i] = clock.Op{Set: &clock.Set{
 				Key: clock.Key{Application: "shop", BusinessID: fmt.Sprint(number)}, Content: clock.Content{
-					RingAt: now.Add(time.Hour), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1,
-					Payload: bytes.Repeat([]byte("x"), 10_000),
+					RingAt: now.Add(time.Hour), LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(),
+					MaxRings: 1,
+					Payload:  bytes.Repeat([]byte("x"), 10_000),
 				},
 			}}
 		}

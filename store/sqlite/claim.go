@@ -31,7 +31,8 @@ func (d *Driver) BeginClaim(ctx context.Context, r *store.ClaimRequest) (engine.
 // LockDue reads the due rows (LockDue). The transaction holds the file's lock, so no other transaction changes them. It
 // leaves out payloads longer than engine.InlineBytes.
 func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, error) {
-	found, err := t.q.LockDue(ctx, t, dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: jsonNumbers(ids), Now: int64(t.request.Now)})
+	found, err := t.q.LockDue(ctx, t,
+		dbsqlc.LockDueParams{InlineBytes: engine.InlineBytes, Ids: jsonNumbers(ids), Now: int64(t.request.Now)})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,8 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	for i := range judged.Ended {
 		e := &judged.Ended[i]
 		n, err := t.q.EndAlarms(ctx, t, dbsqlc.EndAlarmsParams{
-			InDoubt: engine.Bit(e.Fate.InDoubt), State: int64(e.Fate.State), LastError: e.Fate.LastError, Now: int64(t.request.Now), ID: e.ID,
+			InDoubt: engine.Bit(e.Fate.InDoubt), State: int64(e.Fate.State), LastError: e.Fate.LastError,
+			Now: int64(t.request.Now), ID: e.ID,
 		})
 		if err != nil {
 			return err

@@ -43,7 +43,8 @@ func (c Config) Validate() error {
 			broken = append(broken, fmt.Errorf("sqlite: "+format, args...))
 		}
 	}
-	rule(c.Shards >= 0 && c.Shards <= maxShards, "shards must be from 1 to %d, or 0: the due scan reads all shards in one statement", maxShards)
+	rule(c.Shards >= 0 && c.Shards <= maxShards,
+		"shards must be from 1 to %d, or 0: the due scan reads all shards in one statement", maxShards)
 	rule(c.Readers >= 1, "readers must be at least 1: the writer's connection only writes")
 	rule(c.ReadConns >= 2, "read conns must be at least 2: a list must not hold up the read of one alarm")
 	rule(c.Timeout > 0, "the timeout must be longer than 0")

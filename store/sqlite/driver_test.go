@@ -86,7 +86,9 @@ type opened struct {
 // rawSQL opens the file as another program would.
 func rawSQL(tb testing.TB, path string) *sql.DB {
 	tb.Helper()
-	db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(path, "%", "%25")+"?_pragma=busy_timeout(5000)&_pragma=synchronous(OFF)&_pragma=cache_size(-200000)")
+	db, err := sql.Open("sqlite",
+		"file:"+strings.ReplaceAll(path, "%",
+			"%25")+"?_pragma=busy_timeout(5000)&_pragma=synchronous(OFF)&_pragma=cache_size(-200000)")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -109,40 +111,52 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
 			}},
 		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "plan", 3, 10, 5},
-			[]string{"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time>? AND next_try_time<?)", "USE TEMP B-TREE FOR GROUP BY"}},
+			[]string{"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time>? AND next_try_time<?)",
+				"USE TEMP B-TREE FOR GROUP BY"}},
 		{"list", dbsqlc.ListAlarms, []any{"plan", "a", "b", "[1]", 10},
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id>? AND business_id<?)"}},
 		{"list, attention", dbsqlc.ListAttention, []any{"plan", "a", "b", "[5]", 10},
 			[]string{"SEARCH alarm USING INDEX alarm_attention (application=? AND business_id>? AND business_id<?)"}},
 		{"list, bound", dbsqlc.ListBound, []any{"plan", "a", "b", 10},
 			[]string{"SEARCH alarm USING COVERING INDEX alarm_key (application=? AND business_id>? AND business_id<?)"}},
-		{"next application", dbsqlc.NextApplication, []any{"p"}, []string{"SEARCH alarm USING COVERING INDEX alarm_key (application>?)"}},
+		{"next application", dbsqlc.NextApplication, []any{"p"},
+			[]string{"SEARCH alarm USING COVERING INDEX alarm_key (application>?)"}},
 		{"count states", dbsqlc.CountStates, []any{"plan", 10},
 			[]string{"SEARCH a USING INDEX alarm_key (application=?)", "USE TEMP B-TREE FOR GROUP BY"}},
 		{"get", dbsqlc.GetAlarm, []any{"plan", "a"},
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
 		{"cancel", dbsqlc.CancelScheduled, []any{1, 1, "plan", `["a","b"]`},
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id=?)"}},
-		{"claim, look", dbsqlc.LockDue, []any{4096, "[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"claim, take", dbsqlc.TakeTwoPhase, []any{1, 5, 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, look", dbsqlc.LockDue, []any{4096, "[1,2,3]", 5},
+			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, take", dbsqlc.TakeTwoPhase, []any{1, 5, 6, "[1,2,3]"},
+			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"},
+			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"settle", dbsqlc.SettleAlarms, make([]any, 19), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"amend", dbsqlc.AmendAlarms, make([]any, 20), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"zoned", dbsqlc.ListZoned, []any{"Europe/Berlin", 5, 10}, []string{"SEARCH zoned_alarm USING COVERING INDEX zoned_alarm_zone (time_zone=? AND alarm_id>?)"}},
+		{"zoned", dbsqlc.ListZoned, []any{"Europe/Berlin", 5, 10},
+			[]string{"SEARCH zoned_alarm USING COVERING INDEX zoned_alarm_zone (time_zone=? AND alarm_id>?)"}},
 		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"list ids", dbsqlc.ListIDs, []any{1, 50}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid>?)"}},
-		{"mark due alarms", dbsqlc.DoubtDue, []any{"r", 5, "[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"raise generations", dbsqlc.RaiseGenerations, []any{1, "[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"mark due alarms", dbsqlc.DoubtDue, []any{"r", 5, "[1,2,3]"},
+			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"raise generations", dbsqlc.RaiseGenerations, []any{1, "[1,2,3]", 5},
+			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"raise attempts", dbsqlc.RaiseAttempts, []any{1, "[1,2,3]", 5}, []string{
-			"SEARCH ring_attempt USING COVERING INDEX ring_attempt_alarm (alarm_id=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
+			"SEARCH ring_attempt USING COVERING INDEX ring_attempt_alarm (alarm_id=?)",
+			"SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
 		}},
-		{"expire", dbsqlc.ListEnding, []any{"[1,2,3]", 5}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"expire", dbsqlc.ListEnding, []any{"[1,2,3]", 5},
+			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"purge", dbsqlc.PurgeAlarms, []any{5, 6, 7}, []string{
 			"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH f USING INDEX alarm_finished (finished_at<?)",
 		}},
-		{"attempts", dbsqlc.ListAttempts, []any{1, 2}, []string{"SEARCH ring_attempt USING INDEX ring_attempt_alarm (alarm_id=?)"}},
+		{"attempts", dbsqlc.ListAttempts, []any{1, 2},
+			[]string{"SEARCH ring_attempt USING INDEX ring_attempt_alarm (alarm_id=?)"}},
 		{"prune", dbsqlc.PruneAttempts, []any{1, 2}, []string{
-			"SEARCH ring_attempt USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH r USING COVERING INDEX ring_attempt_alarm (alarm_id=?)",
+			"SEARCH ring_attempt USING INTEGER PRIMARY KEY (rowid=?)",
+			"SEARCH r USING COVERING INDEX ring_attempt_alarm (alarm_id=?)",
 		}},
 	} {
 		var steps []string
@@ -150,7 +164,8 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 			if strings.Contains(s, "VIRTUAL TABLE") { // json_each
 				continue
 			}
-			if strings.Contains(s, "INDEX") || strings.Contains(s, "PRIMARY KEY") || strings.HasPrefix(s, "SCAN a") || strings.Contains(s, "TEMP B-TREE") {
+			if strings.Contains(s, "INDEX") || strings.Contains(s, "PRIMARY KEY") || strings.HasPrefix(s, "SCAN a") ||
+				strings.Contains(s, "TEMP B-TREE") {
 				steps = append(steps, s)
 			}
 		}

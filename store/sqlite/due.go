@@ -27,12 +27,15 @@ func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Du
 }
 
 // scanDue runs ListDue or a variant. last is the last argument of its SELECT for a single shard.
-func (d *Driver) scanDue(ctx context.Context, query string, q *store.DueQuery, addressees []store.Addressee, last int) ([]store.Due, error) {
+func (d *Driver) scanDue(
+	ctx context.Context, query string, q *store.DueQuery, addressees []store.Addressee, last int,
+) ([]store.Due, error) {
 	args := make([]any, 0, 13*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
 	texts := jsonTexts(store.AddresseeTexts(addressees))
 	for _, shard := range q.Shards {
-		args = append(args, shard, from, from, q.From.Rank, q.From.Rank, q.From.ID, until, until, q.Until.Rank, q.Until.Rank, q.Until.ID)
+		args = append(args, shard, from, from, q.From.Rank, q.From.Rank, q.From.ID, until, until, q.Until.Rank,
+			q.Until.Rank, q.Until.ID)
 		if addressees != nil {
 			args = append(args, texts)
 		}
@@ -63,14 +66,18 @@ func jsonTexts(addressees []string) string { return `["` + strings.Join(addresse
 
 // CountDue counts the due alarms in the due index (CountDue).
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {
-	row, err := d.q.CountDue(ctx, d.loading, dbsqlc.CountDueParams{Shards: jsonNumbers(shards), Now: int64(now), RowLimit: int64(limit)})
+	row, err := d.q.CountDue(ctx, d.loading,
+		dbsqlc.CountDueParams{Shards: jsonNumbers(shards), Now: int64(now), RowLimit: int64(limit)})
 	return store.Overdue{Count: int(row.Count), Oldest: clock.Instant(row.Oldest)}, err
 }
 
 // CountDueByTime counts entries of one shard by time (CountDueByTime).
-func (d *Driver) CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]engine.DueCount, error) {
+func (d *Driver) CountDueByTime(
+	ctx context.Context, q *clock.ForecastQuery, shard, limit int,
+) ([]engine.DueCount, error) {
 	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
-		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard), UntilTime: int64(q.Until()), RowLimit: int64(limit),
+		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
+		UntilTime: int64(q.Until()), RowLimit: int64(limit),
 	})
 	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
 }

@@ -17,10 +17,12 @@ func (d *Driver) ReadDurability(ctx context.Context) ([]store.Finding, error) {
 		}
 	}
 	return []store.Finding{
-		engine.SettingFinding("journal_mode", journal, journal != "off" && journal != "memory", "a half-written transaction is rolled back",
+		engine.SettingFinding("journal_mode", journal, journal != "off" && journal != "memory",
+			"a half-written transaction is rolled back",
 			"the file is corrupt after the process dies during a write: set it to wal"),
 		// 2 is FULL and 3 is EXTRA; 1 is NORMAL, which syncs the WAL only at checkpoints
-		engine.SettingFinding("synchronous", synchronous, synchronous == "2" || synchronous == "3", "a commit is on disk before it is confirmed",
+		engine.SettingFinding("synchronous", synchronous, synchronous == "2" || synchronous == "3",
+			"a commit is on disk before it is confirmed",
 			"confirmed commits of the last seconds are lost when the machine dies: 2 (full) is needed"),
 	}, nil
 }

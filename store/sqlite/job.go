@@ -32,7 +32,8 @@ func (d *Driver) ReadJobs(ctx context.Context, open bool, limit int) ([]engine.J
 // WriteJob writes a job (WriteJob).
 func (d *Driver) WriteJob(ctx context.Context, row *engine.JobRow) (written int64, err error) {
 	p := dbsqlc.WriteJobParams{
-		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID, Revision: row.Revision,
+		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID,
+		Revision: row.Revision,
 	}
 	err = engine.InTx(ctx, d.begin, func(t *writeTx) (err error) {
 		written, err = t.q.WriteJob(ctx, t, p)

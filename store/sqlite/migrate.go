@@ -56,7 +56,8 @@ func (d *Driver) OpenMigration(ctx context.Context) (*engine.MigrationSession, e
 
 // MakeShards inserts the shards of a new database (InsertShards).
 func (d *Driver) MakeShards(ctx context.Context, count int) error {
-	return engine.InTx(ctx, d.begin, func(tx *writeTx) error { return d.q.InsertShards(ctx, tx, jsonNumbers(store.AllShards(count))) })
+	return engine.InTx(ctx, d.begin,
+		func(tx *writeTx) error { return d.q.InsertShards(ctx, tx, jsonNumbers(store.AllShards(count))) })
 }
 
 // create makes the file if it does not exist. Only its owner may read it, because payloads are private. SQLite gives
@@ -106,7 +107,8 @@ func (d *Driver) Identify(ctx context.Context) (engine.Server, error) {
 
 // ReadSchemaVersion reads the version of the newest applied migration.
 func (d *Driver) ReadSchemaVersion(ctx context.Context) (int64, error) {
-	return engine.SchemaVersion(ctx, goose.DialectSQLite3, d.reader, func(err error) bool { return hasCode(err, lib.SQLITE_ERROR) })
+	return engine.SchemaVersion(ctx, goose.DialectSQLite3, d.reader,
+		func(err error) bool { return hasCode(err, lib.SQLITE_ERROR) })
 }
 
 // ReadOldestBuild reads the oldest build level that may work on the database (ReadOldestBuild).

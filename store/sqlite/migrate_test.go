@@ -31,7 +31,8 @@ func TestFourProcessesMigrateOneFile(t *testing.T) {
 	var g errgroup.Group
 	for range 4 {
 		g.Go(func() error {
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFourProcessesMigrateOneFile$", "-test.count=1")
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFourProcessesMigrateOneFile$",
+				"-test.count=1")
 			child.Env = append(os.Environ(), childPath+"="+path)
 			out, err := child.CombinedOutput()
 			if err != nil {
@@ -83,7 +84,8 @@ func TestKilledMigrationContinues(t *testing.T) {
 	kills, at, version := 0, 0, int64(0)
 	for done := false; !done; kills++ {
 		at += 5 // a file is one transaction, so its statements are alike
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledMigrationContinues$", "-test.count=1")
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledMigrationContinues$",
+			"-test.count=1")
 		child.Env = append(os.Environ(), killedPath+"="+path, killedAt+"="+strconv.Itoa(at))
 		out, err := child.CombinedOutput()
 		if done = err == nil; !done && child.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
@@ -177,9 +179,11 @@ func TestLockedFileIsUnavailable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	k := clock.Key{Application: "shop", BusinessID: "a"}
-	set := clock.Op{Set: &clock.Set{Key: k, Content: clock.Content{LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1}}}
+	set := clock.Op{Set: &clock.Set{Key: k,
+		Content: clock.Content{LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1}}}
 	begun := time.Now()
-	if _, err := s.Write(ctx, clock.WriteRequest{Ops: []clock.Op{set}}); !errors.Is(err, clock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Write(ctx, clock.WriteRequest{Ops: []clock.Op{set}}); !errors.Is(err, clock.ErrUnavailable) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("write to a locked file: %v", err)
 	}
 	if took := time.Since(begun); took > busyTimeout {
@@ -191,7 +195,8 @@ func TestLockedFileIsUnavailable(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := s.Write(t.Context(), clock.WriteRequest{Ops: []clock.Op{set}}); err != nil || d[0].Verdict != clock.Create {
+	if d, err := s.Write(t.Context(), clock.WriteRequest{Ops: []clock.Op{set}}); err != nil ||
+		d[0].Verdict != clock.Create {
 		t.Fatalf("write after the lock: %v, %v", d, err)
 	}
 }

@@ -22,7 +22,8 @@ func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
 	return engine.InTx(ctx, d.begin, func(t *writeTx) error {
 		err := t.q.UpsertNode(ctx, t, dbsqlc.UpsertNodeParams{
 			Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version,
-			Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks),
+			Started: int64(n.Started), Expires: int64(n.Expires), Applications: engine.Lines(n.Applications),
+			Lacks:    engine.Lines(n.Lacks),
 			Settings: n.Settings,
 		})
 		if err != nil {
@@ -51,7 +52,8 @@ func (d *Driver) BeginCluster(ctx context.Context) (engine.ClusterTx, error) {
 // TakeShards gives the node the free ones among the shards (TakeShards).
 func (t *writeTx) TakeShards(ctx context.Context, n *store.Node, now clock.Instant, shards []int) ([]int, error) {
 	rows, err := t.q.TakeShards(ctx, t, dbsqlc.TakeShardsParams{
-		Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Shards: jsonNumbers(shards), Now: int64(now),
+		Owner: n.Name, Incarnation: n.Incarnation, Expires: int64(n.Expires), Shards: jsonNumbers(shards),
+		Now: int64(now),
 	})
 	return engine.Column(rows, func(shard *int64) int { return int(*shard) }), err
 }

@@ -25,11 +25,13 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 		return engine.Row{}, nil, err
 	}
 	defer func() { _ = t.Rollback() }()
-	row, err := d.q.GetAlarm(ctx, prepared{t.StmtContext(ctx, alarm)}, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+	row, err := d.q.GetAlarm(ctx, prepared{t.StmtContext(ctx, alarm)},
+		dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 	if err != nil {
 		return engine.Row{}, nil, err
 	}
-	rows, err := d.q.ListAttempts(ctx, prepared{t.StmtContext(ctx, attempts)}, dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int64(limit)})
+	rows, err := d.q.ListAttempts(ctx, prepared{t.StmtContext(ctx, attempts)},
+		dbsqlc.ListAttemptsParams{AlarmID: row.ID, RowLimit: int64(limit)})
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
@@ -51,7 +53,8 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 	}
 	defer func() { _ = statement.Close() }()
 	p := dbsqlc.ListAlarmsParams{
-		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End, States: jsonNumbers(q.States), RowLimit: 1,
+		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End,
+		States: jsonNumbers(q.States), RowLimit: 1,
 	}
 	for range q.Limit {
 		rows, err := d.q.ListAlarms(ctx, prepared{statement}, p)
@@ -79,7 +82,8 @@ func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries
 func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
 	var found []engine.Row
 	for _, k := range keys {
-		row, err := d.q.GetAlarm(ctx, d.reads, dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
+		row, err := d.q.GetAlarm(ctx, d.reads,
+			dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 		switch {
 		case err == nil:
 			found = append(found, engine.Row(row))
@@ -97,7 +101,8 @@ func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string,
 
 // ReadStateCounts counts alarms by state (CountStates).
 func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	rows, err := d.q.CountStates(ctx, d.reads, dbsqlc.CountStatesParams{Application: application, RowLimit: int64(limit)})
+	rows, err := d.q.CountStates(ctx, d.reads,
+		dbsqlc.CountStatesParams{Application: application, RowLimit: int64(limit)})
 	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
 }
 

@@ -22,7 +22,8 @@ func TestGetReadsRowAndAttemptsAsOfOneMoment(t *testing.T) {
 	now := clock.Instant(time.Now().UnixMilli())
 	key := clock.Key{Application: "shop", BusinessID: "order-1"}
 	retry := clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: clock.NoLimit}
-	set := clock.Set{Key: key, Content: clock.Content{RingAt: now, LatestRingAt: clock.NoInstant, Retry: retry, MaxRings: 1}}
+	set := clock.Set{Key: key,
+		Content: clock.Content{RingAt: now, LatestRingAt: clock.NoInstant, Retry: retry, MaxRings: 1}}
 	decisions, err := s.Write(t.Context(), clock.WriteRequest{Now: now, Ops: []clock.Op{{Set: &set}}})
 	ok(t, err, "set")
 	var readers sync.WaitGroup
@@ -41,7 +42,8 @@ func TestGetReadsRowAndAttemptsAsOfOneMoment(t *testing.T) {
 	for round := range clock.MaxAttempts {
 		now = now.Add(2 * time.Second)
 		c, err := s.Claim(t.Context(), store.ClaimRequest{
-			IDs: []int64{decisions[0].Alarm.ID}, Now: now, ClaimID: fmt.Sprintf("%026d", round), MaxBytes: 1 << 20, Timeout: time.Minute,
+			IDs: []int64{decisions[0].Alarm.ID}, Now: now, ClaimID: fmt.Sprintf("%026d", round), MaxBytes: 1 << 20,
+			Timeout: time.Minute,
 		})
 		ok(t, err, "claim")
 		fate := clock.FateOf(&c.Rings[0], clock.Outcome{Kind: clock.Nacked, Reason: "full"}, now)
@@ -54,7 +56,8 @@ func TestGetReadsRowAndAttemptsAsOfOneMoment(t *testing.T) {
 func TestCommitAfterTheEndOfItsContextIsDefinite(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := commitError(ctx, sql.ErrTxDone); errors.Is(err, clock.ErrUnconfirmed) || !errors.Is(err, context.Canceled) {
+	if err := commitError(ctx, sql.ErrTxDone); errors.Is(err, clock.ErrUnconfirmed) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

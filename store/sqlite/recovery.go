@@ -24,7 +24,8 @@ func (d *Driver) MarkRestored(ctx context.Context, m engine.RestoredMark) (count
 		if err := d.q.RaiseAttempts(ctx, tx, dbsqlc.RaiseAttemptsParams{ByCount: m.Raise, Ids: ids, Now: now}); err != nil {
 			return err
 		}
-		counts.Raised, err = d.q.RaiseGenerations(ctx, tx, dbsqlc.RaiseGenerationsParams{ByCount: m.Raise, Ids: ids, Now: now})
+		counts.Raised, err = d.q.RaiseGenerations(ctx, tx,
+			dbsqlc.RaiseGenerationsParams{ByCount: m.Raise, Ids: ids, Now: now})
 		return err
 	})
 	return counts, err

@@ -66,10 +66,13 @@ func (t *claimTx) settleGroups(ctx context.Context, settled []store.Settlement) 
 // settle writes the rows with these ids that are still as the claim wrote them. It returns how many these are.
 func (t *claimTx) settle(ctx context.Context, s *store.Settlement, ids []int64) (unchanged int64, err error) {
 	return t.q.SettleAlarms(ctx, t, dbsqlc.SettleAlarmsParams{
-		State: int64(s.State), NextTryTime: engine.ToNull(s.NextTryTime), RingNo: int64(s.RingNo), RetryTimes: int64(s.RetryTimes),
-		LastError: s.LastError, InDoubt: engine.Bit(s.InDoubt), DoubtTarget: int64(s.DoubtTarget), ClaimID: s.ClaimID, RungAt: engine.ToNull(s.RungAt),
+		State: int64(s.State), NextTryTime: engine.ToNull(s.NextTryTime), RingNo: int64(s.RingNo),
+		RetryTimes: int64(s.RetryTimes),
+		LastError:  s.LastError, InDoubt: engine.Bit(s.InDoubt), DoubtTarget: int64(s.DoubtTarget), ClaimID: s.ClaimID,
+		RungAt:     engine.ToNull(s.RungAt),
 		UpdateTime: int64(s.UpdateTime), FinishedAt: engine.ToNull(s.FinishedAt), RepeatState: s.Progress.Encode(),
-		Ids: jsonNumbers(ids), Generation: s.Generation, ClaimedState: int64(s.Claimed.State), ClaimedClaimID: s.Claimed.ClaimID,
+		Ids: jsonNumbers(ids), Generation: s.Generation, ClaimedState: int64(s.Claimed.State),
+		ClaimedClaimID:     s.Claimed.ClaimID,
 		ClaimedNextTryTime: engine.ToNull(s.Claimed.NextTryTime), ClaimedRungAt: engine.ToNull(s.Claimed.RungAt),
 		ClaimedUpdateTime: int64(s.Claimed.UpdateTime),
 	})

@@ -17,7 +17,9 @@ func TestStatementsAreKept(t *testing.T) {
 	key := clock.Key{Application: "shop", BusinessID: "a"}
 	round := func() {
 		t.Helper()
-		set := clock.Set{Key: key, Content: clock.Content{RingAt: 2e12, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1}}
+		set := clock.Set{Key: key,
+			Content: clock.Content{RingAt: 2e12, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(),
+				MaxRings: 1}}
 		for _, op := range []clock.Op{{Set: &set}, {Cancel: &clock.Cancel{Key: key}}} {
 			_, err := s.Write(t.Context(), clock.WriteRequest{Now: 1e12, Ops: []clock.Op{op}})
 			ok(t, err, "write")

@@ -53,7 +53,8 @@ func (t *tokenTx) AddToken(ctx context.Context, row *engine.TokenRow) error {
 // UpdateToken writes the secrets and the end of the row (UpdateToken).
 func (t *tokenTx) UpdateToken(ctx context.Context, row *engine.TokenRow) error {
 	return t.q.UpdateToken(ctx, t.writeTx, dbsqlc.UpdateTokenParams{
-		ID: row.ID, Secret: row.Secret, OldSecret: row.OldSecret, OldSecretUntil: row.OldSecretUntil, RevokedAt: row.RevokedAt,
+		ID: row.ID, Secret: row.Secret, OldSecret: row.OldSecret, OldSecretUntil: row.OldSecretUntil,
+		RevokedAt: row.RevokedAt,
 	})
 }
 

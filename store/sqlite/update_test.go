@@ -22,7 +22,9 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 	must(s.Migrate(t.Context()))
 	must(s.Check(t.Context()))
 	k := clock.Key{Application: "shop", BusinessID: "amend"}
-	set := &clock.Set{Key: k, Content: clock.Content{RingAt: 1, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(), MaxRings: 1}}
+	set := &clock.Set{Key: k,
+		Content: clock.Content{RingAt: 1, LatestRingAt: clock.NoInstant, Retry: clock.DefaultRetryPolicy(),
+			MaxRings: 1}}
 	_, err := s.Write(t.Context(), clock.WriteRequest{Now: 1, Ops: []clock.Op{{Set: set}}})
 	must(err)
 	a, err := s.Get(t.Context(), k)
@@ -40,7 +42,8 @@ func TestAmendSkipsChangedRow(t *testing.T) {
 		changed.Answer = clock.Ack
 		var n int
 		err := engine.InTx(t.Context(), s.d.begin, func(tx *writeTx) (err error) {
-			n, err = (&groupTx{writeTx: tx, shards: s.ShardCount()}).Update(t.Context(), []engine.Change{{Old: &old, New: &changed}})
+			n, err = (&groupTx{writeTx: tx, shards: s.ShardCount()}).Update(t.Context(),
+				[]engine.Change{{Old: &old, New: &changed}})
 			return errors.Join(err, errUndo)
 		})
 		if !errors.Is(err, errUndo) || (n == 1) != (name == "nothing") {

@@ -17,7 +17,8 @@ func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64)
 // DeleteZonesOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
 	err = engine.InTx(ctx, d.beginGuarded, func(tx *writeTx) error {
-		ids, err := d.q.PurgeAlarms(ctx, tx, dbsqlc.PurgeAlarmsParams{Earlier: int64(p.Before), Settled: int64(p.Settled), RowLimit: int64(p.Limit)})
+		ids, err := d.q.PurgeAlarms(ctx, tx,
+			dbsqlc.PurgeAlarmsParams{Earlier: int64(p.Before), Settled: int64(p.Settled), RowLimit: int64(p.Limit)})
 		if err != nil || len(ids) == 0 {
 			return err
 		}

@@ -54,7 +54,9 @@ func (t *groupTx) Insert(ctx context.Context, rows []*clock.Alarm, _ bool) ([]in
 
 // Cancel stops the alarms whose result may be brief, with one statement for each application (CancelScheduled). It
 // leaves other cancels to Lock: an UPDATE that returns whole rows took no less time than the two statements.
-func (t *groupTx) Cancel(ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool) ([]clock.Alarm, error) {
+func (t *groupTx) Cancel(
+	ctx context.Context, keys []clock.Key, now clock.Instant, briefly bool,
+) ([]clock.Alarm, error) {
 	if !briefly {
 		return nil, nil
 	}

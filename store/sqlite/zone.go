@@ -19,7 +19,8 @@ func (t *groupTx) PutZones(ctx context.Context, zones []engine.AlarmZone) error 
 
 // ListZoned lists alarms of a time zone (ListZoned).
 func (d *Driver) ListZoned(ctx context.Context, timeZone string, after int64, limit int) ([]int64, error) {
-	return d.q.ListZoned(ctx, d.loading, dbsqlc.ListZonedParams{TimeZone: timeZone, After: after, RowLimit: int64(limit)})
+	return d.q.ListZoned(ctx, d.loading,
+		dbsqlc.ListZonedParams{TimeZone: timeZone, After: after, RowLimit: int64(limit)})
 }
 
 // ReadZoneState reads the state of recomputations (ReadZoneState).

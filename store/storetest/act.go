@@ -42,17 +42,20 @@ func testActs(t *testing.T, f *fixture) {
 		}
 	}
 	alarms := []clock.Act{
-		act(t0+3, "resume", "c", "paused", "scheduled"), act(t0+3, "resume", "a", "paused", "scheduled"), act(t0+2, "pause", "b’", "scheduled", "paused"), act(t0+1, "pause", "a", "scheduled", "paused"),
+		act(t0+3, "resume", "c", "paused", "scheduled"), act(t0+3, "resume", "a", "paused", "scheduled"),
+		act(t0+2, "pause", "b’", "scheduled", "paused"), act(t0+1, "pause", "a", "scheduled", "paused"),
 	}
 	same(t, "acts on alarms", f.acts(clock.ActsQuery{Limit: 10}), alarms)
 
 	f.changeSettings(change("bank", `{"webhook":"secret"}`, t0+4, 0))
 	settings := clock.Act{
-		At: t0 + 4, Actor: clock.Actor{Name: "näme’ of bank"}, Action: "settings", Application: "bank", Before: `{"version":0}`, After: `{"version":1}`,
+		At: t0 + 4, Actor: clock.Actor{Name: "näme’ of bank"}, Action: "settings", Application: "bank",
+		Before: `{"version":0}`, After: `{"version":1}`,
 	}
 	made := token(t, "ci")
 	f.addToken(made)
-	_, err := f.ChangeToken(t.Context(), made.ID, tokenChange(func(t *access.Token) error { t.Revoke(t0 + 9); return nil }))
+	_, err := f.ChangeToken(t.Context(), made.ID,
+		tokenChange(func(t *access.Token) error { t.Revoke(t0 + 9); return nil }))
 	ok(t, err, "revoke")
 	added, err := f.AddToken(t.Context(), made)
 	ok(t, err, "add again")
@@ -62,14 +65,17 @@ func testActs(t *testing.T, f *fixture) {
 	same(t, "act on settings", all[2], settings)
 	same(t, "acts on alarms after others", all[3:], alarms)
 	create, rotate := all[1], all[0]
-	if create.Action != "token_create" || create.Subject != made.ID || create.Name != made.CreatedBy || create.Before != "" || !strings.Contains(create.After, `"role":"operator"`) {
+	if create.Action != "token_create" || create.Subject != made.ID || create.Name != made.CreatedBy ||
+		create.Before != "" || !strings.Contains(create.After, `"role":"operator"`) {
 		t.Errorf("act of a new token: %+v", create)
 	}
-	if rotate.Action != "token_rotate" || rotate.From != "192.0.2.1" || !strings.Contains(rotate.Before, `"revoked_at":null`) || strings.Contains(rotate.After, `"revoked_at":null`) {
+	if rotate.Action != "token_rotate" || rotate.From != "192.0.2.1" ||
+		!strings.Contains(rotate.Before, `"revoked_at":null`) || strings.Contains(rotate.After, `"revoked_at":null`) {
 		t.Errorf("act on a token: %+v", rotate)
 	}
 	for _, a := range all {
-		if text := a.Before + a.After; strings.Contains(text, "secret\":\"") || strings.Contains(text, made.Secret.Encode()) {
+		if text := a.Before + a.After; strings.Contains(text, "secret\":\"") ||
+			strings.Contains(text, made.Secret.Encode()) {
 			t.Errorf("an act shows a secret: %+v", a)
 		}
 	}
@@ -78,7 +84,8 @@ func testActs(t *testing.T, f *fixture) {
 	page, err := f.Acts(t.Context(), clock.ActsQuery{Limit: 4})
 	ok(t, err, "a page")
 	same(t, "next page", f.acts(clock.ActsQuery{BeforeID: page[3].ID, Limit: 4}), alarms[1:])
-	same(t, "next page of an application", f.acts(clock.ActsQuery{Application: app, BeforeID: page[3].ID, Limit: 1}), alarms[1:2])
+	same(t, "next page of an application", f.acts(clock.ActsQuery{Application: app, BeforeID: page[3].ID, Limit: 1}),
+		alarms[1:2])
 	same(t, "report", f.report(`SELECT done_at, actor, token, origin, action, application, subject FROM audit_report WHERE action = 'resume' ORDER BY id`), [][]string{
 		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "a"},
 		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "c"},

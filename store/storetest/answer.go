@@ -24,7 +24,8 @@ func answer(kind clock.AnswerKind, a *clock.Alarm, ringNo int) clock.Op {
 // resend returns an op that sends the ring of the alarm with the ring number again.
 func resend(a *clock.Alarm, ringNo int) clock.Op {
 	return clock.Op{Resend: &clock.Resend{
-		Key: a.Key, Ring: clock.RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: ringNo}, ClaimID: a.ClaimID, Target: clock.TargetStream,
+		Key: a.Key, Ring: clock.RingID{AlarmID: a.ID, Generation: a.Generation, RingNo: ringNo}, ClaimID: a.ClaimID,
+		Target: clock.TargetStream,
 	}}
 }
 
@@ -45,7 +46,8 @@ func testAnswers(t *testing.T, f *fixture) {
 		same(t, "verdict of the model", want.Verdict, clock.Amend)
 		f.wantDecision(kind.String(), op, want)
 		a := f.get(before.BusinessID)
-		same(t, "kind, sender and time of the answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt), fmt.Sprint(kind, op.Answer.By, t0+9))
+		same(t, "kind, sender and time of the answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt),
+			fmt.Sprint(kind, op.Answer.By, t0+9))
 		same(t, "content", a.Content, before.Content)
 		if want.Attempt == nil {
 			f.wantAttempts(a.BusinessID)
@@ -56,7 +58,8 @@ func testAnswers(t *testing.T, f *fixture) {
 		again := answer(kind, before, 1)
 		f.wantDecision("second "+kind.String(), again, again.Decide(a, t0+9))
 	}
-	same(t, "claimed after a release", f.claim(t0+9, f.get("answer release").ID).ids(), []int64{f.get("answer release").ID})
+	same(t, "claimed after a release", f.claim(t0+9, f.get("answer release").ID).ids(),
+		[]int64{f.get("answer release").ID})
 	same(t, "claimed before the touch ends", len(f.claim(t0+9, f.get("answer touch").ID).Rings), 0)
 }
 
@@ -66,7 +69,8 @@ func testSetForgetsAnswer(t *testing.T, f *fixture) {
 	f.set(t0+1, answer(clock.Release, before, 1))
 	f.set(t0+2, set("set again", t0+3, acknowledgedWithin(time.Minute, 3)))
 	a := f.get("set again")
-	same(t, "answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt, a.RingNo), fmt.Sprint(clock.NoAnswer, "", clock.NoInstant, 0))
+	same(t, "answer", fmt.Sprint(a.Answer, a.AnsweredBy, a.AnsweredAt, a.RingNo),
+		fmt.Sprint(clock.NoAnswer, "", clock.NoInstant, 0))
 	same(t, "attempts", len(a.Attempts), 1)
 }
 
@@ -78,7 +82,8 @@ func testAnswerInDoubt(t *testing.T, f *fixture) {
 	op := answer(clock.Ack, before, 1)
 	f.wantDecision("answer in doubt", op, op.Decide(before, t0+9))
 	a := f.get("doubt")
-	same(t, "row", fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.RungAt, a.FinishedAt), fmt.Sprint(clock.Rung, 1, false, t0+9, t0+9))
+	same(t, "row", fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.RungAt, a.FinishedAt),
+		fmt.Sprint(clock.Rung, 1, false, t0+9, t0+9))
 }
 
 // testResend sends rings again. They keep their message ids, and their target. A cancel and an answer know about it.
@@ -98,9 +103,11 @@ func testResend(t *testing.T, f *fixture) {
 		same(t, "verdict on a cancel", f.write(t0+9, cancel(id))[0].Verdict, clock.Refuse)
 		r := f.request(t0+9, before.ID)
 		r.Target, r.OtherTargets = clock.TargetAMQP, []clock.TargetKind{clock.TargetStream}
-		same(t, "left to its target", fmt.Sprint(f.claimRequest(r).Elsewhere), fmt.Sprint([]store.Elsewhere{{ID: before.ID, Target: clock.TargetStream}}))
+		same(t, "left to its target", fmt.Sprint(f.claimRequest(r).Elsewhere),
+			fmt.Sprint([]store.Elsewhere{{ID: before.ID, Target: clock.TargetStream}}))
 		c := f.claim(t0+9, before.ID).wantRings(before.ID)
-		same(t, "ring", fmt.Sprint(c.Rings[0].MessageID(), c.Rings[0].InDoubt(), string(c.Rings[0].Payload)), fmt.Sprint(clock.RingID{AlarmID: before.ID, Generation: 1, RingNo: 1}.String(), true, "stays"))
+		same(t, "ring", fmt.Sprint(c.Rings[0].MessageID(), c.Rings[0].InDoubt(), string(c.Rings[0].Payload)),
+			fmt.Sprint(clock.RingID{AlarmID: before.ID, Generation: 1, RingNo: 1}.String(), true, "stays"))
 		c.settle(t0+10, everyRing(clock.Confirmed))
 		a := f.get(id)
 		same(t, "rung again", fmt.Sprint(a.State, a.RingNo, a.InDoubt), fmt.Sprint(before.State, 1, false))
@@ -195,13 +202,15 @@ func testAnswerGroup(t *testing.T, f *fixture) {
 		f.want(want.Alarm)
 		same(t, "attempt", len(f.get(a.BusinessID).Attempts) == 1, want.Attempt != nil)
 	}
-	same(t, "verdicts on the set and the cancel", fmt.Sprint(decisions[n].Verdict, decisions[n+1].Verdict), fmt.Sprint(clock.Create, clock.Refuse))
+	same(t, "verdicts on the set and the cancel", fmt.Sprint(decisions[n].Verdict, decisions[n+1].Verdict),
+		fmt.Sprint(clock.Create, clock.Refuse))
 }
 
 // testUnacknowledged demands an attempt for every ring without an answer, up to the newest clock.MaxAttempts. That
 // includes a ring before a confirmed one, and the last ring before the alarm dies.
 func testUnacknowledged(t *testing.T, f *fixture) {
-	id := f.set(t0, set("never", t0, acknowledgedWithin(time.Minute, 30)), set("twice", t0, acknowledgedWithin(time.Minute, 2)))
+	id := f.set(t0, set("never", t0, acknowledgedWithin(time.Minute, 30)),
+		set("twice", t0, acknowledgedWithin(time.Minute, 2)))
 	now := t0
 	var want []clock.Attempt
 	for range 26 {
@@ -281,7 +290,8 @@ func testKickLate(t *testing.T, f *fixture) {
 func testAnswerReports(t *testing.T, f *fixture) {
 	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
 	f.ringingAlarm("silent", 3)
-	f.set(t0+5, answer(clock.Bury, f.ringingAlarm("buried", 3), 1), answer(clock.Release, f.ringingAlarm("released", 3), 1))
+	f.set(t0+5, answer(clock.Bury, f.ringingAlarm("buried", 3), 1),
+		answer(clock.Release, f.ringingAlarm("released", 3), 1))
 	f.ringingAlarm("waiting", 3)
 	f.set(t0, set("once", t0, atMostOnce))
 	again := t0.Add(time.Minute)

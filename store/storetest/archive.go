@@ -63,12 +63,14 @@ const fullRow = `UPDATE alarm SET state = 2, generation = 7, latest_ring_at = 17
 // testArchive demands that alarms that are read and stored again have the same columns and attempts.
 func testArchive(t *testing.T, f *fixture) {
 	long := slices.Repeat([]byte{0, '\\', '\'', 0xff}, 5000)
-	ids := f.set(t0, set("full", t0, payload(long)), set("fails", t0), set("empty", t0, payload(nil)), set("later", t0.Add(claimTimeout)))
+	ids := f.set(t0, set("full", t0, payload(long)), set("fails", t0), set("empty", t0, payload(nil)),
+		set("later", t0.Add(claimTimeout)))
 	f.exec(fullRow, ids[0])
 	c := f.claim(t0, ids[1])
 	c.settle(t0, everyRing(clock.Nacked))
 	before := f.archive(0)
-	same(t, "ids of the archive", engine.Column(before, func(a *engine.ArchivedAlarm) int64 { return a.ID }), sorted(ids))
+	same(t, "ids of the archive", engine.Column(before, func(a *engine.ArchivedAlarm) int64 { return a.ID }),
+		sorted(ids))
 	same(t, "attempts of the failed alarm", len(before[1].Attempts), 1)
 	full := reflect.ValueOf(before[0].Row)
 	for i := range full.NumField() {
@@ -103,7 +105,8 @@ func testArchive(t *testing.T, f *fixture) {
 	f.write(t0, cancel("later"))
 	more := before[3]
 	more.BusinessID = "more"
-	same(t, "third restore", f.restore([]engine.ArchivedAlarm{before[3], more}), []engine.Restored{engine.Different, engine.Created})
+	same(t, "third restore", f.restore([]engine.ArchivedAlarm{before[3], more}),
+		[]engine.Restored{engine.Different, engine.Created})
 	same(t, "the state of the alarm that differs", f.get("later").State, clock.Cancelled)
 }
 

@@ -103,7 +103,8 @@ func (f *fixture) benchDue(b *testing.B) {
 	f.set(t0, sets(names("due", benchDueRows), t0)...)
 	shards := f.shards()
 	for b.Loop() {
-		page, err := f.Due(b.Context(), store.DueQuery{Shards: shards, Until: store.Position{Time: t0 + 1}, Limit: benchDueRows})
+		page, err := f.Due(b.Context(),
+			store.DueQuery{Shards: shards, Until: store.Position{Time: t0 + 1}, Limit: benchDueRows})
 		ok(b, err, "due")
 		same(b, "rows", len(page.Rows), benchDueRows)
 	}

@@ -21,7 +21,8 @@ func (f *fixture) requireBuildLevel(oldest int64) {
 // writes, expires, purges and renews nothing. It may still settle its open claim. No alarm is lost: once the level is
 // back, all calls work again.
 func testBuildLevel(t *testing.T, f *fixture) {
-	f.set(t0, set("rung", t0), set("due", t0), set("once", t0, atMostOnce), set("moved", t0.Add(time.Hour)), set("finished", t0+1),
+	f.set(t0, set("rung", t0), set("due", t0), set("once", t0, atMostOnce), set("moved", t0.Add(time.Hour)),
+		set("finished", t0+1),
 		set("late", t0, latestRingAt(t0+1)))
 	f.set(t0, cancel("finished"))
 	leasingNode := node("a", t0+2000)
@@ -50,8 +51,9 @@ func testBuildLevel(t *testing.T, f *fixture) {
 		}
 	}
 	for what, op := range map[string]clock.Op{
-		"a new alarm": set("new", t0), "a set to another time": set("moved", t0+7), "a set of a finished alarm": set("finished", t0),
-		"a cancel": cancel("due"), "a brief cancel": {Cancel: &clock.Cancel{Key: key("moved"), Brief: true}},
+		"a new alarm": set("new", t0), "a set to another time": set("moved", t0+7),
+		"a set of a finished alarm": set("finished", t0),
+		"a cancel":                  cancel("due"), "a brief cancel": {Cancel: &clock.Cancel{Key: key("moved"), Brief: true}},
 	} {
 		if _, err := f.tryWrite(t0+5, op); !errors.Is(err, clock.ErrUnavailable) {
 			t.Errorf("%s: %v", what, err)
@@ -61,7 +63,8 @@ func testBuildLevel(t *testing.T, f *fixture) {
 	if len(page.Ended) > 0 || err != nil && !errors.Is(err, clock.ErrUnavailable) {
 		t.Errorf("expired %v, %v", page.Ended, err)
 	}
-	if n, err := f.Purge(t.Context(), t0+5000, t0+5000, 100); n > 0 || err != nil && !errors.Is(err, clock.ErrUnavailable) {
+	if n, err := f.Purge(t.Context(), t0+5000, t0+5000, 100); n > 0 ||
+		err != nil && !errors.Is(err, clock.ErrUnavailable) {
 		t.Errorf("purged %d, %v", n, err)
 	}
 	leasingNode.Expires = t0 + 9000
@@ -96,7 +99,8 @@ func testSideBySide(t *testing.T, e Engine) {
 		}
 		raises := strings.HasPrefix(m.Up[0], "UPDATE build_level SET oldest = ")
 		if raises != (match[1] == "no") {
-			t.Errorf("migration %s says side by side: %s, and raises the build level first: %t", m.Name, match[1], raises)
+			t.Errorf("migration %s says side by side: %s, and raises the build level first: %t", m.Name, match[1],
+				raises)
 		}
 	}
 }

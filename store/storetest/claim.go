@@ -19,7 +19,8 @@ import (
 // testClaimTakesDueRowsOnly demands that a claim takes the due rows of its request and no others, with all values of
 // their rings.
 func testClaimTakesDueRowsOnly(t *testing.T, f *fixture) {
-	ids := f.set(t0-1000, set("due", t0, latestRingAt(t0+9)), set("now", t0-1, acknowledgedWithin(time.Minute, 3)), set("later", t0+1),
+	ids := f.set(t0-1000, set("due", t0, latestRingAt(t0+9)), set("now", t0-1, acknowledgedWithin(time.Minute, 3)),
+		set("later", t0+1),
 		set("not asked", t0-5), set("cancelled", t0), set("paused", t0), set("rung", t0),
 		set("options", t0-2, payload([]byte("\x00\xff")), func(s *clock.Set) {
 			s.Retry, s.Priority, s.Traceparent = clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Minute, Limit: 3}, 4, "00-ab-cd-01"
@@ -55,7 +56,8 @@ func ringOf(a clock.Alarm, r *store.ClaimRequest) clock.Ring {
 	return clock.Ring{
 		AlarmID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingNo: a.RingNo + 1, RingAt: a.RingAt,
 		LatestRingAt: a.LatestRingAt, RungAt: r.Now, ClaimID: r.ClaimID, Payload: a.Payload, PayloadKind: a.PayloadKind,
-		ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings, Priority: a.Priority,
+		ContentType: a.ContentType, Retry: a.Retry, AckTimeout: a.AckTimeout, MaxRings: a.MaxRings,
+		Priority: a.Priority,
 		Delivery: a.Delivery, Traceparent: a.Traceparent, NamedTarget: a.Target, Before: a.RingRow,
 	}
 }
@@ -65,7 +67,8 @@ func ringOf(a clock.Alarm, r *store.ClaimRequest) clock.Ring {
 func testClaimBytes(t *testing.T, f *fixture) {
 	kib := func(n int) func(*clock.Set) { return payload(make([]byte, n<<10)) }
 	k := f.together("a", "b", "c", "d", "e")
-	ids := f.set(t0-1000, set(k[0], t0-5, kib(6)), set(k[1], t0-4, kib(6)), set(k[2], t0-3, kib(1)), set(k[3], t0-2, kib(60)), set(k[4], t0+1, kib(1)))
+	ids := f.set(t0-1000, set(k[0], t0-5, kib(6)), set(k[1], t0-4, kib(6)), set(k[2], t0-3, kib(1)),
+		set(k[3], t0-2, kib(60)), set(k[4], t0+1, kib(1)))
 	claimUpTo := func(bytes int) *claim {
 		r := f.request(t0, ids[4], ids[3], ids[2], ids[1], ids[0])
 		r.MaxBytes = bytes
@@ -105,13 +108,15 @@ func testClaimPayloads(t *testing.T, f *fixture) {
 	lengths := []int{0, 1, 4 << 10, 4<<10 + 1, 20 << 10, 4 << 10, 200 << 10}
 	var ops []clock.Op
 	for i, n := range lengths {
-		ops = append(ops, set(fmt.Sprint("p", i), t0-clock.Instant(i), payload(bytes.Repeat([]byte{byte(i), 0xff, '\''}, n)[:n])))
+		ops = append(ops,
+			set(fmt.Sprint("p", i), t0-clock.Instant(i), payload(bytes.Repeat([]byte{byte(i), 0xff, '\''}, n)[:n])))
 	}
 	c := f.claim(t0, f.set(t0-1000, ops...)...)
 	for i := range c.Rings {
 		want := ops[len(ops)-1-i].Set
 		if r := &c.Rings[i]; r.BusinessID != want.BusinessID || !bytes.Equal(r.Payload, want.Payload) {
-			t.Errorf("%d bytes of %s are not the %d of %s", len(r.Payload), r.BusinessID, len(want.Payload), want.BusinessID)
+			t.Errorf("%d bytes of %s are not the %d of %s", len(r.Payload), r.BusinessID, len(want.Payload),
+				want.BusinessID)
 		}
 	}
 	same(t, "rings", len(c.Rings), len(ops))
@@ -145,7 +150,8 @@ func testClaimTexts(t *testing.T, f *fixture) {
 		c := f.claim(now, ids...)
 		same(t, "rings", len(c.Rings), len(ops))
 		for i := range c.Rings {
-			same(t, fmt.Sprintf("ring %q", c.Rings[i].BusinessID), c.Rings[i], ringOf(before[c.Rings[i].AlarmID], &c.request))
+			same(t, fmt.Sprintf("ring %q", c.Rings[i].BusinessID), c.Rings[i],
+				ringOf(before[c.Rings[i].AlarmID], &c.request))
 		}
 		c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })
 	}
@@ -160,7 +166,8 @@ func testClaimMessages(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	want := map[string]*clock.Message{"cut": nil}
 	for id, n := range map[string]int{"empty": 0, "short": 10, "long": 20 << 10} {
-		m := &clock.Message{Exchange: "orders", RoutingKey: "order." + id, Properties: []byte{0, 0}, Body: bytes.Repeat([]byte{0xff}, n)}
+		m := &clock.Message{Exchange: "orders", RoutingKey: "order." + id, Properties: []byte{0, 0},
+			Body: bytes.Repeat([]byte{0xff}, n)}
 		packed, err := m.Pack()
 		if err != nil {
 			t.Fatal(err)
@@ -190,8 +197,10 @@ func testClaimMessages(t *testing.T, f *fixture) {
 // testExpiryAtLatestRingAt demands that an alarm rings in the millisecond of its latest_ring_at, and expires one
 // millisecond later.
 func testExpiryAtLatestRingAt(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("on time", t0, latestRingAt(t0+100)), set("too late", t0, latestRingAt(t0+99)), set("failed before", t0, latestRingAt(t0+99)))
-	f.claim(t0, ids[2]).settle(t0, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: "full"} })
+	ids := f.set(t0, set("on time", t0, latestRingAt(t0+100)), set("too late", t0, latestRingAt(t0+99)),
+		set("failed before", t0, latestRingAt(t0+99)))
+	f.claim(t0, ids[2]).settle(t0,
+		func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: "full"} })
 	due := f.get("failed before")
 	late := *f.get("too late")
 	f.exec("UPDATE alarm SET next_try_time = %d WHERE id = %d", t0+5, ids[2])
@@ -231,7 +240,8 @@ func testAcknowledge(t *testing.T, f *fixture) {
 	}
 	before := *f.get("ack")
 	c := f.claim(now, id).wantRings()
-	same(t, "ended", c.Ended, []store.EndedAlarm{{Key: key("ack"), ID: id, State: clock.Dead, Reason: "not acknowledged after 2 rings"}})
+	same(t, "ended", c.Ended,
+		[]store.EndedAlarm{{Key: key("ack"), ID: id, State: clock.Dead, Reason: "not acknowledged after 2 rings"}})
 	f.want(afterEnd(before, clock.Unacknowledged, now))
 }
 
@@ -254,7 +264,8 @@ func testRingAgainFails(t *testing.T, f *fixture) {
 func testSettle(t *testing.T, f *fixture) {
 	const n = 300
 	ids := f.set(t0, sets(names("mix", n), t0, retryLimit(1))...)
-	f.set(t0, set("mix-00006", t0, acknowledgedWithin(time.Minute, 2), retryLimit(1)), set("mix-00007", t0, retryLimit(0)), set("mix-00008", t0, retryLimit(0)))
+	f.set(t0, set("mix-00006", t0, acknowledgedWithin(time.Minute, 2), retryLimit(1)),
+		set("mix-00007", t0, retryLimit(0)), set("mix-00008", t0, retryLimit(0)))
 	kinds := clock.OutcomeKinds()
 	outcome := func(r *clock.Ring) clock.Outcome {
 		i := slices.Index(ids, r.AlarmID)
@@ -284,7 +295,8 @@ func attemptsOf(before *clock.Alarm, r *clock.Ring, f clock.Fate, now clock.Inst
 	var attempts []clock.Attempt
 	if !leavesNoAttempt(f.Outcome.Kind) {
 		attempts = append(attempts, clock.Attempt{
-			Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind, Error: f.Outcome.Reason,
+			Generation: r.Generation, RingNo: r.RingNo, ClaimID: r.ClaimID, Time: now, Outcome: f.Outcome.Kind,
+			Error: f.Outcome.Reason,
 		})
 	}
 	if before.Unacknowledged() && !f.Outcome.Kind.NotSent() {
@@ -295,7 +307,8 @@ func attemptsOf(before *clock.Alarm, r *clock.Ring, f clock.Fate, now clock.Inst
 
 // unansweredAttempt returns the attempt that records the alarm's last ring as unanswered at now.
 func unansweredAttempt(a *clock.Alarm, now clock.Instant) clock.Attempt {
-	return clock.Attempt{Generation: a.Generation, RingNo: a.RingNo, ClaimID: a.ClaimID, Time: now, Outcome: clock.Unacknowledged}
+	return clock.Attempt{Generation: a.Generation, RingNo: a.RingNo, ClaimID: a.ClaimID, Time: now,
+		Outcome: clock.Unacknowledged}
 }
 
 // leavesNoAttempt reports whether an outcome adds no attempt: the ring arrived, or no byte of it was sent.
@@ -322,7 +335,8 @@ func testAttempts(t *testing.T, f *fixture) {
 		same(t, "retry times", c.Rings[0].RetryTimes(), i)
 		same(t, "message id", c.Rings[0].MessageID(), fmt.Sprintf("%d.1.1", ids[0]))
 		reason := fmt.Sprintf("try %d: größer ✗", i)
-		fate := c.settle(now, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })[0]
+		fate := c.settle(now,
+			func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: clock.Nacked, Reason: reason} })[0]
 		want = append(attemptsOf(f.get("often"), &c.Rings[0], fate, now), want...)
 		want = want[:min(len(want), clock.MaxAttempts)]
 		f.wantAttempts("often", want...)
@@ -331,13 +345,15 @@ func testAttempts(t *testing.T, f *fixture) {
 	f.wantAttempts("seldom", seldom...)
 	same(t, "verdict", f.write(now, set("often", now+1))[0].Verdict, clock.Replace)
 	a := f.get("often")
-	same(t, "generation, retries, error", fmt.Sprint(a.Generation, a.RetryTimes, a.LastError, a.RingNo), fmt.Sprint(2, 0, "", 0))
+	same(t, "generation, retries, error", fmt.Sprint(a.Generation, a.RetryTimes, a.LastError, a.RingNo),
+		fmt.Sprint(2, 0, "", 0))
 	f.wantAttempts("often", want...)
 }
 
 // testRelease demands that a release restores the rows to their state before the claim.
 func testRelease(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("fresh", t0), set("failed", t0), set("ringing", t0, acknowledgedWithin(time.Second, 3)), set("expired", t0, latestRingAt(t0)))
+	ids := f.set(t0, set("fresh", t0), set("failed", t0), set("ringing", t0, acknowledgedWithin(time.Second, 3)),
+		set("expired", t0, latestRingAt(t0)))
 	f.claim(t0, ids[1]).settle(t0, everyRing(clock.Doubtful))
 	f.claim(t0, ids[2]).settle(t0, everyRing(clock.Confirmed))
 	now := t0.Add(time.Second)
@@ -383,7 +399,8 @@ func testClaimRace(t *testing.T, f *fixture) {
 	for round := range 4 {
 		const n, claimers = 120, 4
 		ops := sets(names(fmt.Sprintf("race-%d", round), n), t0)
-		race := &claimRace{f: f, ids: f.set(t0, ops...), rung: make([][]int64, claimers), cancelled: make(map[int64]bool)}
+		race := &claimRace{f: f, ids: f.set(t0, ops...), rung: make([][]int64, claimers),
+			cancelled: make(map[int64]bool)}
 		var g errgroup.Group
 		for claimer := range claimers {
 			g.Go(func() error { return race.claim(claimer) })
@@ -473,7 +490,8 @@ func testTakeover(t *testing.T, f *fixture) {
 	second.settle(end+9, everyRing(clock.Confirmed))
 	for _, id := range []string{"a", "b"} {
 		a := f.get(id)
-		same(t, "state, ring no, doubt, claim of "+id, fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.ClaimID, a.RungAt, a.FinishedAt),
+		same(t, "state, ring no, doubt, claim of "+id,
+			fmt.Sprint(a.State, a.RingNo, a.InDoubt, a.ClaimID, a.RungAt, a.FinishedAt),
 			fmt.Sprint(clock.Rung, 1, false, second.request.ClaimID, end, end))
 	}
 }
@@ -491,7 +509,8 @@ func testLateConfirmation(t *testing.T, f *fixture) {
 	f.want(held)
 	for id, want := range map[string]clock.Instant{"a": clock.NoInstant, "b": clock.NoInstant, "ack": t0.Add(time.Minute)} {
 		a := f.get(id)
-		same(t, "next try, ring no, claim, times of "+id, fmt.Sprint(a.NextTryTime, a.RingNo, a.ClaimID, a.RungAt, a.UpdateTime),
+		same(t, "next try, ring no, claim, times of "+id,
+			fmt.Sprint(a.NextTryTime, a.RingNo, a.ClaimID, a.RungAt, a.UpdateTime),
 			fmt.Sprint(want, 1, first.request.ClaimID, t0, t0))
 	}
 	second.settle(end+6, everyRing(clock.Confirmed))

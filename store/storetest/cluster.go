@@ -17,7 +17,8 @@ import (
 // node returns a node that started a minute before t0 and expires at the instant.
 func node(incarnation string, expires clock.Instant) store.Node {
 	return store.Node{
-		Incarnation: incarnation, Name: "node " + incarnation, Address: "10.0.0.1:8077", Version: "v1", Started: t0 - 60_000, Expires: expires,
+		Incarnation: incarnation, Name: "node " + incarnation, Address: "10.0.0.1:8077", Version: "v1",
+		Started: t0 - 60_000, Expires: expires,
 	}
 }
 
@@ -85,7 +86,8 @@ func testAttend(t *testing.T, f *fixture) {
 	f.attend(again, t0+3000)
 	again.Started = a.Started
 	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b, c})
-	f.wantLeases(store.Lease{Shard: 3, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000}, leaseOf(b, 4, 1),
+	f.wantLeases(store.Lease{Shard: 3, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000},
+		leaseOf(b, 4, 1),
 		store.Lease{Shard: 5, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000})
 
 	same(t, "taken over", f.take(c, t0+3000, 3, 4, 5), []int{4})
@@ -272,18 +274,22 @@ func testShardReport(t *testing.T, f *fixture) {
 	f.take(node("yields", t0+7), t0, 0)
 	ok(t, f.Yield(t.Context(), "yields", []int{0}), "yield")
 	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
-	same(t, "shard_report", f.report(`SELECT shard, owner, incarnation, epoch, expires, node_known FROM shard_report WHERE shard < 4 ORDER BY shard`),
+	same(t, "shard_report",
+		f.report(`SELECT shard, owner, incarnation, epoch, expires, node_known FROM shard_report WHERE shard < 4 ORDER BY shard`),
 		[][]string{
 			{"0", "NULL", "NULL", "1", "NULL", "0"},
 			{"1", "node a", "a", "1", s(t0 + 3000), "1"},
 			{"2", "node gone", "gone", "1", s(t0 + 7), "0"},
 			{"3", "node a", "a", "1", s(t0 + 3000), "1"},
 		})
-	same(t, "node_report", f.report("SELECT incarnation, name, address, version, started, expires, shards, applications, lacks, settings FROM node_report"),
-		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop", "amqp\nread", "7"}})
+	same(t, "node_report",
+		f.report("SELECT incarnation, name, address, version, started, expires, shards, applications, lacks, settings FROM node_report"),
+		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop", "amqp\nread",
+			"7"}})
 	f.exec("INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES ('old', 'b', '', '', 1, 1, '')")
 	for _, n := range f.cluster().Nodes {
-		same(t, "settings of "+n.Incarnation, n.Settings, map[string]int64{"a": 7, "old": store.SettingsUnknown}[n.Incarnation])
+		same(t, "settings of "+n.Incarnation, n.Settings,
+			map[string]int64{"a": 7, "old": store.SettingsUnknown}[n.Incarnation])
 	}
 }
 
@@ -299,7 +305,8 @@ func testUpkeepBesideWaitingWrites(t *testing.T, f *fixture) {
 	}()
 	for range 40 { // more than the default pool size of any engine
 		g.Go(func() error {
-			_, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set("held", t0+1)}, LockWait: 20 * time.Second})
+			_, err := f.Write(t.Context(),
+				clock.WriteRequest{Now: t0, Ops: []clock.Op{set("held", t0+1)}, LockWait: 20 * time.Second})
 			return err
 		})
 	}

@@ -160,23 +160,30 @@ var tables = map[string][]Column{
 //   - A free shard has NULL as owner, incarnation and expires. shards counts the leases of the node.
 var views = map[string][]string{
 	"alarm_report": {
-		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at", "next_try_time",
-		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "delivery", "payload_bytes", "rung_at",
+		"id", "application", "business_id", "shard", "state", "generation", "target_ring_at", "latest_ring_at",
+		"next_try_time",
+		"lateness_ms", "ring_no", "retry_times", "last_error", "in_doubt", "priority", "delivery", "payload_bytes",
+		"rung_at",
 		"answer", "answered_by", "answered_at", "create_time", "update_time", "finished_at", "target",
-		"repeat_rule", "occurrence", "occurrence_at", "next_occurrence_at", "occurrences_rung", "occurrences_missed", "occurrences_skipped",
+		"repeat_rule", "occurrence", "occurrence_at", "next_occurrence_at", "occurrences_rung", "occurrences_missed",
+		"occurrences_skipped",
 		"occurrences_failed", "lateness_max_ms", "lateness_sum_ms",
 	},
 	"retry_report": {
-		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times", "in_doubt",
-		"last_error", "attempts", "last_outcome", "last_attempt_time", "ring_no", "answer", "answered_by", "answered_at",
+		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times",
+		"in_doubt",
+		"last_error", "attempts", "last_outcome", "last_attempt_time", "ring_no", "answer", "answered_by",
+		"answered_at",
 	},
 	"application_setting_report": {"application", "version", "is_current", "document", "changed_at", "changed_by"},
 	"audit_report": {
 		"id", "done_at", "actor", "token", "origin", "action", "application", "subject", "state_before", "state_after",
 	},
 	"access_token_report": {
-		"id", "name", "role", "applications", "created_at", "created_by", "expires_at", "revoked_at", "last_used_at", "old_secret_until",
+		"id", "name", "role", "applications", "created_at", "created_by", "expires_at", "revoked_at", "last_used_at",
+		"old_secret_until",
 	},
 	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
-	"node_report":  {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications", "lacks", "settings"},
+	"node_report": {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications",
+		"lacks", "settings"},
 }

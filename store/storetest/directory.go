@@ -14,7 +14,8 @@ func testApplications(t *testing.T, f *fixture) {
 	for _, name := range names {
 		f.set(t0, set("a", t0, inApplication(name)), set("b", t0, inApplication(name)))
 	}
-	f.set(t0, clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: "z", BusinessID: "a"}}}, clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: "z", BusinessID: "b"}}})
+	f.set(t0, clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: "z", BusinessID: "a"}}},
+		clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: "z", BusinessID: "b"}}})
 	want := slices.Sorted(slices.Values(names))
 	for _, limit := range []int{1, 3, len(names), 100} {
 		var got []string
@@ -51,7 +52,8 @@ func testStateCounts(t *testing.T, f *fixture) {
 	same(t, "counts", counts(100), want)
 	same(t, "total", want.Total(), 9)
 	same(t, "counts at the limit", counts(9), want)
-	same(t, "counts of the first alarms by business id", counts(2), clock.StateCounts{clock.Cancelled: 1, clock.Dead: 1})
+	same(t, "counts of the first alarms by business id", counts(2),
+		clock.StateCounts{clock.Cancelled: 1, clock.Dead: 1})
 	none, err := f.CountStates(t.Context(), "unknown", 100)
 	ok(t, err, "count states")
 	same(t, "counts of an application without alarms", none, clock.StateCounts{})
@@ -60,7 +62,8 @@ func testStateCounts(t *testing.T, f *fixture) {
 // testFind finds alarms of several applications by their keys, in more than one statement.
 func testFind(t *testing.T, f *fixture) {
 	f.set(t0, set("a", t0), set("a", t0, inApplication("bank")), set("A", t0, inApplication("bank")), set("b ü", t0+5))
-	keys := []clock.Key{key("b ü"), key("a"), {Application: "bank", BusinessID: "a"}, {Application: "Bank", BusinessID: "a"}, key("A"), key("b u")}
+	keys := []clock.Key{key("b ü"), key("a"), {Application: "bank", BusinessID: "a"},
+		{Application: "Bank", BusinessID: "a"}, key("A"), key("b u")}
 	for i := range 1200 {
 		keys = append(keys, clock.Key{Application: fmt.Sprint("none-", i), BusinessID: "a"})
 	}

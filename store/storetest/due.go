@@ -44,7 +44,8 @@ func testDue(t *testing.T, f *fixture) {
 // testDueNames reads rows by addressees, with several limits and scan limits.
 func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 	with := func(wanted bool, addressees ...store.Addressee) []store.Due {
-		return slices.DeleteFunc(slices.Clone(due), func(d store.Due) bool { return slices.Contains(addressees, d.Addressee()) != wanted })
+		return slices.DeleteFunc(slices.Clone(due),
+			func(d store.Due) bool { return slices.Contains(addressees, d.Addressee()) != wanted })
 	}
 	bank, hooks := store.Addressee{Application: "bank"}, store.Addressee{Application: app, Target: clock.TargetWebhook}
 	var many []store.Addressee
@@ -54,7 +55,8 @@ func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 	for _, size := range []struct{ limit, scan int }{{1, 1}, {3, 7}, {1000, 2}, {1000, 1000}} {
 		ask := func(only, except []store.Addressee) []store.Due {
 			return f.readPages(store.DueQuery{
-				Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: size.limit, ScanLimit: size.scan, Only: only, Except: except,
+				Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: size.limit, ScanLimit: size.scan,
+				Only: only, Except: except,
 			})
 		}
 		what := fmt.Sprintf("rows by pages of %d of %d entries a shard", size.limit, size.scan)
@@ -73,7 +75,8 @@ func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 			all = append(all, d.Addressee())
 		}
 	}
-	page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: 1000, ScanLimit: 1, Except: all})
+	page, err := f.Due(t.Context(),
+		store.DueQuery{Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: 1000, ScanLimit: 1, Except: all})
 	ok(t, err, "due")
 	if len(page.Rows) > 0 || !page.CompleteUntil.Before(store.Position{Time: t0 + 5}) {
 		t.Errorf("a page with scan limit 1 is complete until %v, with %d rows", page.CompleteUntil, len(page.Rows))
@@ -96,7 +99,8 @@ func (f *fixture) dueRows(selects func(clock.Alarm) bool) []store.Due {
 
 // dueRowOf returns the due index's entry of an alarm.
 func dueRowOf(a *clock.Alarm) store.Due {
-	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: store.Rank(a.Target, a.Priority), Shard: a.Shard, Application: a.Application}
+	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: store.Rank(a.Target, a.Priority), Shard: a.Shard,
+		Application: a.Application}
 }
 
 func comparePositions(a, b store.Due) int {
@@ -178,7 +182,8 @@ func testExpire(t *testing.T, f *fixture) {
 	f.set(t0, sets(names("late", 60), t0, latestRingAt(t0+9))...)
 	f.set(t0, sets(names("in-time", 40), t0, latestRingAt(t0+10))...)
 	f.set(t0, sets(names("always", 40), t0)...)
-	f.set(t0, set("ringing", t0, latestRingAt(t0+1), acknowledgedWithin(time.Second, 3)), set("failed", t0, latestRingAt(t0+9)))
+	f.set(t0, set("ringing", t0, latestRingAt(t0+1), acknowledgedWithin(time.Second, 3)),
+		set("failed", t0, latestRingAt(t0+9)))
 	f.claim(t0, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
 	f.claim(t0, f.get("failed").ID).settle(t0, everyRing(clock.Doubtful))
 	states := make(map[string]clock.Alarm)
@@ -255,7 +260,8 @@ func testPurge(t *testing.T, f *fixture) {
 	for _, id := range finished {
 		shards[id] = f.get(id).Shard
 	}
-	f.set(t0-1000, set("pending", t0-1000), set("paused", t0-1000), set("ringing", t0-1000, acknowledgedWithin(time.Second, 2)))
+	f.set(t0-1000, set("pending", t0-1000), set("paused", t0-1000),
+		set("ringing", t0-1000, acknowledgedWithin(time.Second, 2)))
 	f.claim(t0-1000, f.get("ringing").ID).settle(t0, everyRing(clock.Confirmed))
 	f.set(t0-1000, pause("paused"))
 	f.claim(t0, f.get("pending").ID).settle(t0, everyRing(clock.Doubtful))

@@ -152,7 +152,8 @@ func (s *suite) run(t *testing.T, c testCase) {
 func (s *suite) fixture(t *testing.T, c testCase, timeout time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{
-		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, timeout: timeout, Store: s.storeFor(t, c),
+		t: t, db: s.db, dialect: s.engine.Dialect, allocations: s.engine.Allocations, timeout: timeout,
+		Store:       s.storeFor(t, c),
 		distributed: s.engine.Distributed,
 	}
 	f.empty()

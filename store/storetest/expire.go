@@ -28,7 +28,8 @@ func expiryCases(f *fixture) []expiryCase {
 	lose := func(f *fixture, id int64) { f.claim(t0, id).wantRings(id).unsettled = false } // the claim's node dies
 	fail := func(kind clock.OutcomeKind, reason string) func(f *fixture, id int64) {
 		return func(f *fixture, id int64) {
-			f.claim(t0, id).wantRings(id).settle(t0, func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: kind, Reason: reason} })
+			f.claim(t0, id).wantRings(id).settle(t0,
+				func(*clock.Ring) clock.Outcome { return clock.Outcome{Kind: kind, Reason: reason} })
 			f.exec("UPDATE alarm SET next_try_time = %d WHERE id = %d", t0, id)
 		}
 	}
@@ -37,7 +38,8 @@ func expiryCases(f *fixture) []expiryCase {
 		{"failed", "full", false, fail(clock.Nacked, "full")},
 		{"not sent", clock.ReasonExpired, false, fail(clock.Unsent, "")},
 		{"in doubt", clock.ReasonInDoubt, true, fail(clock.Doubtful, "")},
-		{"in doubt with a reason", clock.ReasonInDoubt + "; last error: größer ✗", true, fail(clock.Doubtful, "größer ✗")},
+		{"in doubt with a reason", clock.ReasonInDoubt + "; last error: größer ✗", true,
+			fail(clock.Doubtful, "größer ✗")},
 		{"unacknowledged", clock.ReasonUnacknowledged, false, fail(clock.Confirmed, "")},
 		{"failed and unacknowledged", clock.ReasonUnacknowledged, false, func(f *fixture, id int64) {
 			fail(clock.Nacked, "full")(f, id)
@@ -82,7 +84,8 @@ func testExpiredReasons(t *testing.T, f *fixture) {
 			want := afterEnd(*before, clock.TooLate, end)
 			same(t, name+": in doubt", want.InDoubt, e.inDoubt)
 			f.want(want)
-			shown := f.report(fmt.Sprintf("SELECT state, in_doubt FROM retry_report WHERE id = %d AND in_doubt = 1", id))
+			shown := f.report(fmt.Sprintf("SELECT state, in_doubt FROM retry_report WHERE id = %d AND in_doubt = 1",
+				id))
 			same(t, name+": in retry_report", len(shown) == 1, e.inDoubt)
 		}
 	}
@@ -92,7 +95,8 @@ func testExpiredReasons(t *testing.T, f *fixture) {
 // with their attempts, as a claim does. It leaves alarms that have a ring left, and rings that still wait for their
 // acknowledgement.
 func testExpireWithoutRings(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("used up", t0, acknowledgedWithin(time.Minute, 1)), set("one left", t0, acknowledgedWithin(time.Minute, 2)),
+	ids := f.set(t0, set("used up", t0, acknowledgedWithin(time.Minute, 1)),
+		set("one left", t0, acknowledgedWithin(time.Minute, 2)),
 		set("in time", t0.Add(time.Second), acknowledgedWithin(time.Minute, 1)))
 	f.claim(t0, ids[:2]...).settle(t0, everyRing(clock.Confirmed))
 	f.claim(t0.Add(time.Second), ids[2]).settle(t0.Add(time.Second), everyRing(clock.Confirmed))
@@ -114,14 +118,17 @@ func testExpireWithoutRings(t *testing.T, f *fixture) {
 // testExpireMoves demands that Expire moves a repeating alarm whose occurrence has used up its rings to the next
 // occurrence.
 func testExpireMoves(t *testing.T, f *fixture) {
-	ids := f.set(t0-500, set("ever", t0, repeating(t0, func(s *repeat.Spec) { s.Every = 300_000 }), acknowledgedWithin(time.Minute, 1)))
+	ids := f.set(t0-500,
+		set("ever", t0, repeating(t0, func(s *repeat.Spec) { s.Every = 300_000 }), acknowledgedWithin(time.Minute, 1)))
 	f.claim(t0, ids...).settle(t0, everyRing(clock.Confirmed))
 	ringing := f.get("ever")
 	end := t0.Add(time.Minute)
 	page, err := f.Expire(t.Context(), end, f.shards(), store.Position{}, 10)
 	ok(t, err, "expire")
 	same(t, "ended", len(page.Ended), 0)
-	same(t, "moved", page.Moved, []store.Due{{ID: ids[0], NextTryTime: t0.Add(5 * time.Minute), Rank: store.Rank(clock.NoTarget, ringing.Priority), Shard: ringing.Shard, Application: app}})
+	same(t, "moved", page.Moved,
+		[]store.Due{{ID: ids[0], NextTryTime: t0.Add(5 * time.Minute),
+			Rank: store.Rank(clock.NoTarget, ringing.Priority), Shard: ringing.Shard, Application: app}})
 	moved := f.get("ever")
 	same(t, "state", moved.State, clock.Scheduled)
 	same(t, "next try", moved.NextTryTime, t0.Add(5*time.Minute))

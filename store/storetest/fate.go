@@ -110,7 +110,8 @@ func (c *fateCheck) changeRow(id int64) {
 	pick := func(texts ...string) string { return texts[c.random.IntN(len(texts))] }
 	c.f.exec("UPDATE alarm SET state = %d, rung_at = %s, generation = %d, next_try_time = %d, ring_no = %d, retry_times = %d, in_doubt = %d, "+
 		"last_error = '%s', claim_id = '%s', update_time = %d WHERE id = %d",
-		state, rungAt, 1+c.random.IntN(2), t0-clock.Instant(c.random.IntN(3)), c.random.IntN(3), c.random.IntN(3), c.random.IntN(2),
+		state, rungAt, 1+c.random.IntN(2), t0-clock.Instant(c.random.IntN(3)), c.random.IntN(3), c.random.IntN(3),
+		c.random.IntN(2),
 		pick("", "no queue – ö"), pick("", "an older claim"), t0-clock.Instant(c.random.IntN(400)), id)
 }
 

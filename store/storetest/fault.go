@@ -32,8 +32,10 @@ func (f *fixture) reconnect() {
 	f.t.Helper()
 	for range 100 {
 		_, readErr := f.Overdue(f.t.Context(), t0, f.shards(), 1)
-		_, listErr := f.listAlarms(f.t.Context(), clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
-		_, claimErr := f.Claim(f.t.Context(), store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Timeout: f.timeout})
+		_, listErr := f.listAlarms(f.t.Context(),
+			clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
+		_, claimErr := f.Claim(f.t.Context(),
+			store.ClaimRequest{IDs: []int64{1 << 60}, Now: t0, ClaimID: claimID(), MaxBytes: 1, Timeout: f.timeout})
 		leaseErr := f.Attend(f.t.Context(), node("fault", t0+1), t0)
 		if readErr == nil && listErr == nil && claimErr == nil && leaseErr == nil {
 			return
@@ -53,7 +55,8 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"write that waits": func(ctx context.Context) error {
-			_, err := f.Write(ctx, clock.WriteRequest{Now: t0, Ops: []clock.Op{set("fault", t0)}, LockWait: time.Second})
+			_, err := f.Write(ctx,
+				clock.WriteRequest{Now: t0, Ops: []clock.Op{set("fault", t0)}, LockWait: time.Second})
 			return err
 		},
 		"get": func(ctx context.Context) error {
@@ -64,7 +67,8 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"list": func(ctx context.Context) error {
-			_, err := f.listAlarms(ctx, clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
+			_, err := f.listAlarms(ctx,
+				clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 1})
 			return err
 		},
 		"time": func(ctx context.Context) error {

@@ -267,7 +267,8 @@ func diffValue(b *strings.Builder, path string, got, want reflect.Value) {
 		}
 	case got.Kind() == reflect.Slice && got.Type().Elem().Kind() == reflect.Uint8:
 		if !bytes.Equal(got.Bytes(), want.Bytes()) {
-			fmt.Fprintf(b, "%s %d bytes %.40q, want %d bytes %.40q; ", path, got.Len(), got.Bytes(), want.Len(), want.Bytes())
+			fmt.Fprintf(b, "%s %d bytes %.40q, want %d bytes %.40q; ", path, got.Len(), got.Bytes(), want.Len(),
+				want.Bytes())
 		}
 	case got.Kind() == reflect.Slice && got.Len() == want.Len():
 		for i := range got.Len() {

@@ -16,11 +16,14 @@ func (f *fixture) forecast(q clock.ForecastQuery) clock.Forecast {
 
 // testForecast counts due alarms in steps. Paused and finished alarms are not due.
 func testForecast(t *testing.T, f *fixture) {
-	f.set(t0, set("before", t0+999), set("a", t0+1000), set("b", t0+1999), set("c", t0+2000), set("d", t0+3999), set("after", t0+4000))
-	f.set(t0, set("a", t0+1000, inApplication("other")), set("b", t0+3000, inApplication("other")), set("paused", t0+1000), set("cancelled", t0+1000))
+	f.set(t0, set("before", t0+999), set("a", t0+1000), set("b", t0+1999), set("c", t0+2000), set("d", t0+3999),
+		set("after", t0+4000))
+	f.set(t0, set("a", t0+1000, inApplication("other")), set("b", t0+3000, inApplication("other")),
+		set("paused", t0+1000), set("cancelled", t0+1000))
 	f.set(t0, pause("paused"), cancel("cancelled"))
 	q := clock.ForecastQuery{From: t0 + 1000, Step: time.Second, Count: 3}
-	same(t, "due", f.forecast(q), clock.Forecast{Due: []int64{3, 1, 2}, Counted: f.ShardCount(), Shards: f.ShardCount()})
+	same(t, "due", f.forecast(q),
+		clock.Forecast{Due: []int64{3, 1, 2}, Counted: f.ShardCount(), Shards: f.ShardCount()})
 	q.Application = app
 	same(t, "due of an application", f.forecast(q).Due, []int64{2, 1, 1})
 	q.Application = "unknown"

@@ -65,7 +65,8 @@ func testUncommittedKey(t *testing.T, f *fixture) {
 			}
 		}
 		same(t, "committed", f.count("alarm WHERE business_id LIKE '"+name+"-%'"), 499)
-		d, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: []clock.Op{set(held, t0+5)}, LockWait: 100 * time.Millisecond})
+		d, err := f.Write(t.Context(),
+			clock.WriteRequest{Now: t0, Ops: []clock.Op{set(held, t0+5)}, LockWait: 100 * time.Millisecond})
 		ok(t, err, "write of the uncommitted key alone")
 		same(t, "verdict on the uncommitted key alone", d[0].Verdict, clock.Locked)
 

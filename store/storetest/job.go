@@ -14,7 +14,8 @@ import (
 
 func job(id string, at clock.Instant) clock.JobRecord {
 	return clock.JobRecord{
-		ID: strings.Repeat("J", 26-len(id)) + id, CreatedAt: at, EndedAt: clock.NoInstant, Revision: 1, Document: `{"näme":"` + strings.Repeat("x", 70_000) + `"}`,
+		ID: strings.Repeat("J", 26-len(id)) + id, CreatedAt: at, EndedAt: clock.NoInstant, Revision: 1,
+		Document: `{"näme":"` + strings.Repeat("x", 70_000) + `"}`,
 	}
 }
 
@@ -89,7 +90,8 @@ func testShift(t *testing.T, f *fixture) {
 	}
 	before := *f.get("a")
 	d := f.write(t0+1, shift("a"), shift("b"), shift("none"))
-	same(t, "verdicts", []clock.Verdict{d[0].Verdict, d[1].Verdict, d[2].Verdict}, []clock.Verdict{clock.Replace, clock.Replace, clock.Refuse})
+	same(t, "verdicts", []clock.Verdict{d[0].Verdict, d[1].Verdict, d[2].Verdict},
+		[]clock.Verdict{clock.Replace, clock.Replace, clock.Refuse})
 	want := before
 	want.Generation, want.RingAt, want.NextTryTime, want.LatestRingAt, want.UpdateTime = 2, t0+6000, t0+6000, t0+14_000, t0+1
 	f.want(want)

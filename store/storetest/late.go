@@ -9,7 +9,9 @@ import (
 )
 
 // settleLate settles the awaited rings of a claim with the outcomes that outcomeOf returns.
-func (c *claim) settleLate(now clock.Instant, rings []clock.Ring, outcomeOf func(r *clock.Ring) clock.Outcome) []clock.Fate {
+func (c *claim) settleLate(
+	now clock.Instant, rings []clock.Ring, outcomeOf func(r *clock.Ring) clock.Outcome,
+) []clock.Fate {
 	c.f.t.Helper()
 	fates := make([]clock.Fate, len(rings))
 	for i := range rings {
@@ -71,7 +73,8 @@ func testLateReplies(t *testing.T, f *fixture) {
 		ok(t, c.Settler.Settle(t.Context(), t0+150, longer), "settle with the same fates")
 		check("unchanged", longer, 0)
 		kinds := clock.OutcomeKinds()
-		final := c.settleLate(t0+200, rings, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[int(r.AlarmID)%len(kinds)])(r) })
+		final := c.settleLate(t0+200, rings,
+			func(r *clock.Ring) clock.Outcome { return everyRing(kinds[int(r.AlarmID)%len(kinds)])(r) })
 		check("final", final, t0+200)
 		ok(t, c.Settler.Settle(t.Context(), t0+200, final), "settle again")
 		check("again", final, t0+200)
@@ -81,7 +84,8 @@ func testLateReplies(t *testing.T, f *fixture) {
 // testLateRepliesChangeNoOtherRow settles awaited rings whose rows have changed meanwhile. Only the row that has not
 // changed is written.
 func testLateRepliesChangeNoOtherRow(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("kept", t0), set("answered", t0, acknowledgedWithin(time.Minute, 3)), set("expired", t0, latestRingAt(t0+50)), set("claimed", t0))
+	ids := f.set(t0, set("kept", t0), set("answered", t0, acknowledgedWithin(time.Minute, 3)),
+		set("expired", t0, latestRingAt(t0+50)), set("claimed", t0))
 	kept := *f.get("kept")
 	c := f.claim(t0, ids...)
 	c.settle(t0+7, everyRing(clock.Awaited))
@@ -96,7 +100,8 @@ func testLateRepliesChangeNoOtherRow(t *testing.T, f *fixture) {
 	same(t, "in doubt", again.Rings[0].InDoubt(), true)
 	again.settle(now+1, everyRing(clock.Returned))
 	changed := []clock.Alarm{*f.get("answered"), *f.get("expired"), *f.get("claimed")}
-	same(t, "states", fmt.Sprint(changed[0].State, changed[1].State, changed[2].State), fmt.Sprint(clock.Rung, clock.Expired, clock.Scheduled))
+	same(t, "states", fmt.Sprint(changed[0].State, changed[1].State, changed[2].State),
+		fmt.Sprint(clock.Rung, clock.Expired, clock.Scheduled))
 	fates := c.settleLate(now+2, rings, everyRing(clock.Nacked))
 	for _, a := range changed {
 		f.want(a)

@@ -81,7 +81,8 @@ func (l *Leases) Take(_ context.Context, n store.Node, now clock.Instant, shards
 	for i := range l.leases {
 		lease := &l.leases[i]
 		if slices.Contains(shards, i) && (lease.Incarnation == "" || lease.Expires <= now) {
-			*lease = store.Lease{Shard: i, Owner: n.Name, Incarnation: n.Incarnation, Epoch: lease.Epoch + 1, Expires: n.Expires}
+			*lease = store.Lease{Shard: i, Owner: n.Name, Incarnation: n.Incarnation, Epoch: lease.Epoch + 1,
+				Expires: n.Expires}
 			taken = append(taken, i)
 		}
 	}

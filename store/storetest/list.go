@@ -64,7 +64,8 @@ func testList(t *testing.T, f *fixture) {
 		ops = append(ops, set(id, t0))
 	}
 	f.set(t0, ops...)
-	f.set(t0, set("other", t0, inApplication("shoq")), set("other", t0, inApplication("shop2")), set("other", t0, inApplication("Shop")))
+	f.set(t0, set("other", t0, inApplication("shoq")), set("other", t0, inApplication("shop2")),
+		set("other", t0, inApplication("Shop")))
 	want := slices.Sorted(slices.Values(businessIDs))
 	f.wantList("all", clock.ListQuery{}, want...)
 	for _, limit := range []int{1, 3, 10} {
@@ -83,14 +84,18 @@ func testList(t *testing.T, f *fixture) {
 	}
 	f.wantList("unknown application", clock.ListQuery{Application: "unknown"})
 	for _, prefix := range []string{"a", "A", "%", "_", "a%", "a_", "x ", "\u00e9", "e", "--", "k", "\U0001f514", `back\`, "日", "none"} {
-		matching := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !strings.HasPrefix(id, prefix) })
+		matching := slices.DeleteFunc(slices.Clone(want),
+			func(id string) bool { return !strings.HasPrefix(id, prefix) })
 		f.wantList("prefix "+prefix, clock.ListQuery{Prefix: prefix}, matching...)
 		if len(matching) > 1 {
-			f.wantList("after a business id with prefix "+prefix, clock.ListQuery{Prefix: prefix, After: clock.ListPosition{BusinessID: matching[0]}, Limit: 1}, matching[1])
+			f.wantList("after a business id with prefix "+prefix,
+				clock.ListQuery{Prefix: prefix, After: clock.ListPosition{BusinessID: matching[0]}, Limit: 1},
+				matching[1])
 		}
 	}
 	f.wantList("after the prefix's end", clock.ListQuery{Prefix: "a", After: clock.ListPosition{BusinessID: "b"}})
-	f.wantList("after a business id before the prefix", clock.ListQuery{Prefix: "日", After: clock.ListPosition{BusinessID: "a"}}, "日本語")
+	f.wantList("after a business id before the prefix",
+		clock.ListQuery{Prefix: "日", After: clock.ListPosition{BusinessID: "a"}}, "日本語")
 }
 
 // testListFilters lists by state and by due time.
@@ -106,7 +111,8 @@ func testListFilters(t *testing.T, f *fixture) {
 		}
 		f.wantList("state "+s.String(), clock.ListQuery{States: []clock.State{s}}, want...)
 	}
-	f.wantList("three states", clock.ListQuery{States: []clock.State{clock.Dead, clock.Rung, clock.Paused}}, "dead", "paused", "rung")
+	f.wantList("three states", clock.ListQuery{States: []clock.State{clock.Dead, clock.Rung, clock.Paused}}, "dead",
+		"paused", "rung")
 	f.wantList("due after", clock.ListQuery{DueAfter: t0 + 10, DueBefore: clock.NoInstant}, "soon", "later", "ringing")
 	f.wantList("due before", clock.ListQuery{DueAfter: clock.NoInstant, DueBefore: t0 + 20}, "scheduled", "soon")
 	f.wantList("due between", clock.ListQuery{DueAfter: t0 + 10, DueBefore: t0 + 11}, "soon")
@@ -167,9 +173,11 @@ func testListBound(t *testing.T, f *fixture) {
 		states []clock.State
 		calls  int
 	}{
-		{[]clock.State{clock.Cancelled}, 3}, {[]clock.State{clock.Rung}, 1}, {[]clock.State{clock.Cancelled, clock.Paused}, 3}, {[]clock.State{clock.Paused}, 3},
+		{[]clock.State{clock.Cancelled}, 3}, {[]clock.State{clock.Rung}, 1},
+		{[]clock.State{clock.Cancelled, clock.Paused}, 3}, {[]clock.State{clock.Paused}, 3},
 	} {
-		q := clock.ListQuery{Application: "plan", States: c.states, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 5}
+		q := clock.ListQuery{Application: "plan", States: c.states, DueAfter: clock.NoInstant,
+			DueBefore: clock.NoInstant, Limit: 5}
 		calls, found := 0, 0
 		for begun := false; found < 5 && (!begun || !q.After.IsZero()); begun = true {
 			next, err := f.List(t.Context(), q, func(a *clock.Alarm) bool {

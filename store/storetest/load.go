@@ -19,7 +19,8 @@ func testLoadLimit(t *testing.T, f *fixture) {
 	}
 	groups := 0
 	for remaining := cancels; len(remaining) > 0; groups++ {
-		ds, err := f.Write(t.Context(), clock.WriteRequest{Now: t0, Ops: remaining, LoadBytes: maxLoad, LargestPayload: clock.DefaultMaxPayload})
+		ds, err := f.Write(t.Context(),
+			clock.WriteRequest{Now: t0, Ops: remaining, LoadBytes: maxLoad, LargestPayload: clock.DefaultMaxPayload})
 		ok(t, err, "write")
 		var later []clock.Op
 		loaded := 0
@@ -37,7 +38,8 @@ func testLoadLimit(t *testing.T, f *fixture) {
 		remaining = later
 	}
 	same(t, "groups", groups, rows*clock.DefaultMaxPayload/maxLoad)
-	ds, err := f.Write(t.Context(), clock.WriteRequest{Now: t0 + 1, Ops: again, LoadBytes: maxLoad, LargestPayload: clock.DefaultMaxPayload})
+	ds, err := f.Write(t.Context(),
+		clock.WriteRequest{Now: t0 + 1, Ops: again, LoadBytes: maxLoad, LargestPayload: clock.DefaultMaxPayload})
 	ok(t, err, "cancel again")
 	for _, d := range ds {
 		same(t, "verdict on a repeated cancel", d.Verdict, clock.Keep)

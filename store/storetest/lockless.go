@@ -27,14 +27,16 @@ type lockStripper struct {
 var decidingStatements = [][]byte{
 	[]byte("-- name: TakeHeld "), []byte("-- name: TakeTwoPhase "), []byte("-- name: TakeOnce "),
 	[]byte("-- name: RewriteAlarms "), []byte("-- name: CancelAlarms "), []byte("-- name: AmendAlarms "),
-	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "), []byte("-- name: KillUnreadable "),
+	[]byte("-- name: ExpireAlarms "), []byte("-- name: EndAlarms "), []byte("-- name: KillAlarms "),
+	[]byte("-- name: KillUnreadable "),
 }
 
 func newLockStripper(tb testing.TB, server string) *lockStripper {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(tb, err, "listen")
-	l := &lockStripper{address: listener.Addr().String(), reachedDecision: make(chan struct{}), mayDecide: make(chan struct{})}
+	l := &lockStripper{address: listener.Addr().String(), reachedDecision: make(chan struct{}),
+		mayDecide: make(chan struct{})}
 	var connections errgroup.Group
 	connections.Go(func() error {
 		for {
@@ -119,8 +121,10 @@ func concurrentChanges() []concurrentChange {
 			f.set(t0, pause(id))
 			f.set(t0, resume(id))
 		}},
-		{name: "tried by another", change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Doubtful)) }},
-		{name: "rung by another", change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed)) }},
+		{name: "tried by another",
+			change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Doubtful)) }},
+		{name: "rung by another",
+			change: func(f *fixture, id string) { f.claim(t0, f.get(id).ID).settle(t0, everyRing(clock.Confirmed)) }},
 		{name: "expiring, set again", options: []func(*clock.Set){latestRingAt(t0 - 1)}, change: setAgain()},
 	}
 }
@@ -222,7 +226,8 @@ func (f *fixture) ringRest(t *testing.T, ids []int64) {
 // that does not lock. The write must not overwrite the doubt: it is refused, because the ring may have arrived.
 func testWriteVersion(t *testing.T, f *fixture) {
 	for name, op := range map[string]func(id string) clock.Op{
-		"pause": pause, "cancel": cancel, "set": func(id string) clock.Op { return set(id, t0+1000, payload([]byte("the new one"))) },
+		"pause": pause, "cancel": cancel,
+		"set": func(id string) clock.Op { return set(id, t0+1000, payload([]byte("the new one"))) },
 	} {
 		id := f.set(t0, set(name, t0-1))[0]
 		proxy := newLockStripper(t, f.db.Server)

@@ -37,8 +37,10 @@ func lostRows() []lostRow {
 				return t0 + 5
 			},
 		},
-		{name: "two-phase, returned", claim: claimTwoPhase, lose: claimAgain(t0.Add(claimTimeout)), settle: settle(clock.Returned)},
-		{name: "two-phase, confirmed", claim: claimTwoPhase, lose: claimAgain(t0.Add(claimTimeout)), settle: settle(clock.Confirmed)},
+		{name: "two-phase, returned", claim: claimTwoPhase, lose: claimAgain(t0.Add(claimTimeout)),
+			settle: settle(clock.Returned)},
+		{name: "two-phase, confirmed", claim: claimTwoPhase, lose: claimAgain(t0.Add(claimTimeout)),
+			settle: settle(clock.Confirmed)},
 		{
 			name: "two-phase, released", claim: claimTwoPhase, lose: claimAgain(t0.Add(claimTimeout)),
 			settle: func(c *claim, _ clock.Instant, kept clock.Alarm) clock.Alarm {

@@ -42,7 +42,8 @@ func testMigrateAfterKills(t *testing.T, e Engine) {
 		err := s.Migrate(t.Context())
 		done = !p.Cut()
 		if done {
-			ok(t, err, fmt.Sprintf("migrate after %d cuts, the last in exchange %d after version %d", cuts, after, version))
+			ok(t, err,
+				fmt.Sprintf("migrate after %d cuts, the last in exchange %d after version %d", cuts, after, version))
 		}
 		_ = s.Close()
 		p.Close()
@@ -99,12 +100,14 @@ func testMigrateStopped(t *testing.T, e Engine) {
 	}))
 	err := s.Migrate(ctx)
 	schema, named := errors.AsType[*store.SchemaError](err)
-	if !named || !errors.Is(err, context.Canceled) || schema.Migration != migrationsOf(t, e)[0].Name || !strings.Contains(err.Error(), schema.Statement) {
+	if !named || !errors.Is(err, context.Canceled) || schema.Migration != migrationsOf(t, e)[0].Name ||
+		!strings.Contains(err.Error(), schema.Statement) {
 		t.Fatalf("error of a stopped migration: %v", err)
 	}
 	same(t, "statements begun", begun, 2)
 	if e.Dialect == goose.DialectMySQL {
-		same(t, "tables of the first statements", slices.Sorted(slices.Values(tablesOf(t, e, db))), []string{"alarm", "ring_attempt"})
+		same(t, "tables of the first statements", slices.Sorted(slices.Values(tablesOf(t, e, db))),
+			[]string{"alarm", "ring_attempt"})
 	}
 	ok(t, db.Open(t).Migrate(t.Context()), "migrate again")
 	same(t, "schema", catalogue(t, e, db), catalogue(t, e, clean))
@@ -119,7 +122,8 @@ func testMigrateBroken(t *testing.T, e Engine) {
 	s := db.Open(t)
 	err = s.Migrate(t.Context())
 	schema, named := errors.AsType[*store.SchemaError](err)
-	if !named || errors.Is(err, clock.ErrUnavailable) || schema.Migration != migrationsOf(t, e)[0].Name || !strings.Contains(err.Error(), "CREATE TABLE node") {
+	if !named || errors.Is(err, clock.ErrUnavailable) || schema.Migration != migrationsOf(t, e)[0].Name ||
+		!strings.Contains(err.Error(), "CREATE TABLE node") {
 		t.Fatalf("a schema that cannot be migrated: %v", err)
 	}
 	_, err = db.SQL.ExecContext(t.Context(), "DROP TABLE node")
@@ -192,7 +196,8 @@ func catalogue(t *testing.T, e Engine, db *Database) string {
 	}
 	var lines []string
 	for _, q := range queries {
-		lines = append(lines, scan(t, db, q, func(rows *sql.Rows) (line string, err error) { return line, rows.Scan(&line) })...)
+		lines = append(lines,
+			scan(t, db, q, func(rows *sql.Rows) (line string, err error) { return line, rows.Scan(&line) })...)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -62,7 +62,8 @@ type modelClaim struct {
 
 // modelKeys are few, so that the steps of a history meet on the same keys.
 var modelKeys = []clock.Key{
-	key("a"), key("A"), key("b/%"), key("ü"), {Application: "bank", BusinessID: "a"}, {Application: "bank", BusinessID: "c"},
+	key("a"), key("A"), key("b/%"), key("ü"), {Application: "bank", BusinessID: "a"},
+	{Application: "bank", BusinessID: "c"},
 }
 
 // drawSet returns a set of few possible contents, so that some sets repeat stored ones.
@@ -79,8 +80,10 @@ func (m *model) drawSet(rt *rapid.T, k clock.Key) clock.Op {
 		s.Delivery = clock.AtMostOnce
 	}
 	s.Priority = rapid.IntRange(0, 2).Draw(rt, "priority")
-	s.Target = rapid.SampledFrom([]clock.TargetKind{clock.NoTarget, clock.TargetStream, clock.TargetPull}).Draw(rt, "target")
-	s.Retry = clock.RetryPolicy{Initial: 500 * time.Millisecond, Factor: 1, Cap: time.Second, Limit: rapid.IntRange(-1, 2).Draw(rt, "limit")}
+	s.Target = rapid.SampledFrom([]clock.TargetKind{clock.NoTarget, clock.TargetStream, clock.TargetPull}).Draw(rt,
+		"target")
+	s.Retry = clock.RetryPolicy{Initial: 500 * time.Millisecond, Factor: 1, Cap: time.Second,
+		Limit: rapid.IntRange(-1, 2).Draw(rt, "limit")}
 	if row := m.rows[k]; row != nil && rapid.Bool().Draw(rt, "repeat") {
 		s.Content = row.Content
 	}
@@ -138,9 +141,11 @@ func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
 
 // drawAnswer returns an answer, mostly to the latest ring of the row.
 func (m *model) drawAnswer(rt *rapid.T, k clock.Key) clock.Op {
-	a := &clock.Answer{Key: k, Ring: clock.RingID{AlarmID: 1, Generation: 1, RingNo: 1}, Reason: "because", By: "10.0.0.7"}
+	a := &clock.Answer{Key: k, Ring: clock.RingID{AlarmID: 1, Generation: 1, RingNo: 1}, Reason: "because",
+		By: "10.0.0.7"}
 	if row := m.rows[k]; row != nil {
-		a.Ring = clock.RingID{AlarmID: row.ID, Generation: row.Generation, RingNo: row.RingNo + rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "ring")}
+		a.Ring = clock.RingID{AlarmID: row.ID, Generation: row.Generation,
+			RingNo: row.RingNo + rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "ring")}
 	}
 	a.Kind = rapid.SampledFrom([]clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Touch}).Draw(rt, "kind")
 	a.Delay = clock.Delay{Given: true, Span: time.Second}
@@ -316,9 +321,11 @@ func (m *model) owns(c *modelClaim, row *clock.Alarm, r *clock.Ring) bool {
 		delete(m.held, r.Key)
 		return true
 	case store.Once:
-		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung && row.InDoubt && row.ClaimID == r.ClaimID
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.State == clock.Rung &&
+			row.InDoubt && row.ClaimID == r.ClaimID
 	default:
-		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() && row.NextTryTime == c.request.ClaimEnd()
+		return row != nil && row.ID == r.AlarmID && row.Generation == r.Generation && row.Claimed() &&
+			row.NextTryTime == c.request.ClaimEnd()
 	}
 }
 
@@ -368,7 +375,8 @@ func (m *model) inTime(step func(*rapid.T)) func(*rapid.T) {
 
 // loseClaim simulates a node that dies: its two-phase claim is never settled.
 func (m *model) loseClaim(rt *rapid.T) {
-	if m.f.timeout == 0 && !slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.request.AtMostOnce }) {
+	if m.f.timeout == 0 &&
+		!slices.ContainsFunc(m.openClaims, func(c *modelClaim) bool { return c.request.AtMostOnce }) {
 		rt.Skip("the server would end the lost claim")
 	}
 	c := m.pickClaim(rt)

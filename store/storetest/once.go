@@ -21,8 +21,10 @@ func (f *fixture) claimOnce(now clock.Instant, ids ...int64) *claim {
 // Their own claim records that they have rung before their rings are handed over.
 func testAtMostOnce(t *testing.T, f *fixture) {
 	k := f.together("once", "often", "too late", "also once", "later", "large")
-	ids := f.set(t0-1000, set(k[1], t0), set("once", t0-1, atMostOnce, priority(4)), set(k[2], t0-5, atMostOnce, latestRingAt(t0-1)),
-		set(k[3], t0-2, atMostOnce), set(k[4], t0+1, atMostOnce), set(k[5], t0, atMostOnce, payload(make([]byte, 5000))))
+	ids := f.set(t0-1000, set(k[1], t0), set("once", t0-1, atMostOnce, priority(4)),
+		set(k[2], t0-5, atMostOnce, latestRingAt(t0-1)),
+		set(k[3], t0-2, atMostOnce), set(k[4], t0+1, atMostOnce),
+		set(k[5], t0, atMostOnce, payload(make([]byte, 5000))))
 	before := *f.get("once")
 	c := f.claim(t0, ids...).wantRings(ids[0])
 	same(t, "at-most-once ids", c.AtMostOnce, []int64{ids[3], ids[1], ids[5]})
@@ -61,13 +63,15 @@ func testAtMostOnceOutcomes(t *testing.T, f *fixture) {
 	kinds := clock.OutcomeKinds()
 	c := f.claimOnce(t0, ids...)
 	same(t, "rings", len(c.Rings), n)
-	fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[slices.Index(ids, r.AlarmID)%len(kinds)])(r) })
+	fates := c.settle(t0+7,
+		func(r *clock.Ring) clock.Outcome { return everyRing(kinds[slices.Index(ids, r.AlarmID)%len(kinds)])(r) })
 	for i, fate := range fates {
 		r := c.Rings[i]
 		a := before[r.AlarmID]
 		f.want(afterRing(a, fate))
 		f.wantAttempts(a.BusinessID, attemptsOf(&a, &r, fate, t0+7)...)
-		arrived := fate.Outcome.Kind == clock.Nacked || fate.Outcome.Kind == clock.Doubtful || fate.Outcome.Kind == clock.Refused
+		arrived := fate.Outcome.Kind == clock.Nacked || fate.Outcome.Kind == clock.Doubtful ||
+			fate.Outcome.Kind == clock.Refused
 		same(t, "in doubt after "+fate.Outcome.Kind.String(), f.get(a.BusinessID).InDoubt, arrived)
 	}
 	same(t, "dead", f.get("once-00001").State, clock.Dead)
@@ -92,7 +96,8 @@ func testSettledTwice(t *testing.T, f *fixture) {
 		r.AtMostOnce = once
 		c := f.claimRequest(r)
 		same(t, "rings", len(c.Rings), len(kinds))
-		fates := c.settle(t0+7, func(r *clock.Ring) clock.Outcome { return everyRing(kinds[slices.Index(c.request.IDs, r.AlarmID)])(r) })
+		fates := c.settle(t0+7,
+			func(r *clock.Ring) clock.Outcome { return everyRing(kinds[slices.Index(c.request.IDs, r.AlarmID)])(r) })
 		settled := make(map[string]clock.Alarm)
 		for _, k := range kinds {
 			settled[k.String()] = *f.get(k.String())
@@ -119,9 +124,11 @@ func testAtMostOnceCrash(t *testing.T, f *fixture) {
 	same(t, "expired", len(f.expireAll(later, 10)), 0)
 	for _, id := range names("lost", 5) {
 		a := f.get(id)
-		same(t, "row", fmt.Sprint(a.State, a.InDoubt, a.RingNo, a.ClaimID), fmt.Sprint(clock.Rung, true, 0, lost.request.ClaimID))
+		same(t, "row", fmt.Sprint(a.State, a.InDoubt, a.RingNo, a.ClaimID),
+			fmt.Sprint(clock.Rung, true, 0, lost.request.ClaimID))
 	}
-	same(t, "report", f.report("SELECT COUNT(*) FROM retry_report WHERE in_doubt = 1 AND state = 'rung'"), [][]string{{"5"}})
+	same(t, "report", f.report("SELECT COUNT(*) FROM retry_report WHERE in_doubt = 1 AND state = 'rung'"),
+		[][]string{{"5"}})
 }
 
 // testAtMostOnceRelease demands that a release restores at-most-once rows to their state before the claim.
@@ -163,7 +170,8 @@ func testAtMostOnceSetAgain(t *testing.T, f *fixture) {
 // testAtMostOncePurge purges finished alarms and alarms in doubt. An alarm whose claim may still be settled stays,
 // whatever the retention.
 func testAtMostOncePurge(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("returned", t0, atMostOnce), set("confirmed", t0, atMostOnce), set("lost", t0, atMostOnce), set("finished", t0))
+	ids := f.set(t0, set("returned", t0, atMostOnce), set("confirmed", t0, atMostOnce), set("lost", t0, atMostOnce),
+		set("finished", t0))
 	f.set(t0, cancel("finished"))
 	c := f.claimOnce(t0, ids[:3]...)
 	same(t, "rings", len(c.Rings), 3)
@@ -175,7 +183,8 @@ func testAtMostOncePurge(t *testing.T, f *fixture) {
 	}
 	purge(t0, 1) // the cancelled alarm
 	fates := c.settle(t0, func(r *clock.Ring) clock.Outcome {
-		return everyRing(map[string]clock.OutcomeKind{"returned": clock.Returned, "confirmed": clock.Confirmed, "lost": clock.Doubtful}[r.BusinessID])(r)
+		return everyRing(map[string]clock.OutcomeKind{"returned": clock.Returned, "confirmed": clock.Confirmed,
+			"lost": clock.Doubtful}[r.BusinessID])(r)
 	})
 	same(t, "settled", len(fates), 3)
 	same(t, "returned", f.get("returned").State, clock.Scheduled)

@@ -73,7 +73,8 @@ func testPaused(t *testing.T, f *fixture) {
 		same(t, "number of the ring", c.Rings[i].RingNo, 1)
 	}
 	c.settle(afterLatest, everyRing(clock.Confirmed))
-	same(t, "alarm due later", fmt.Sprint(f.get("later").State, f.get("later").NextTryTime), fmt.Sprint(clock.Scheduled, t0+900))
+	same(t, "alarm due later", fmt.Sprint(f.get("later").State, f.get("later").NextTryTime),
+		fmt.Sprint(clock.Scheduled, t0+900))
 	f.claim(t0+900, alarms...).wantRings(alarms[121]).settle(t0+900, everyRing(clock.Confirmed))
 }
 
@@ -87,7 +88,8 @@ func testPauseOfUnacknowledged(t *testing.T, f *fixture) {
 	release.Answer.Delay = clock.Delay{Given: true, Span: time.Hour}
 	f.set(t0+9, release)
 	f.set(t0+9, pause("ringing"))
-	f.wantDecision("answer of a paused alarm", answer(clock.Ack, before, 1), answer(clock.Ack, before, 1).Decide(f.get("ringing"), t0+9))
+	f.wantDecision("answer of a paused alarm", answer(clock.Ack, before, 1),
+		answer(clock.Ack, before, 1).Decide(f.get("ringing"), t0+9))
 	f.set(t0+9, resume("ringing"))
 	c := f.claim(t0+9, before.ID).wantRings(before.ID)
 	same(t, "number of the ring", c.Rings[0].RingNo, 2)
@@ -128,7 +130,8 @@ func testPauseRace(t *testing.T, f *fixture) {
 			if paused[id] {
 				same(t, "paused alarm", fmt.Sprint(a.State, a.RingNo, rung[id]), fmt.Sprint(clock.Paused, 0, 0))
 			} else {
-				same(t, "alarm that was not paused", fmt.Sprint(a.State, a.RingNo, rung[id]), fmt.Sprint(clock.Rung, 1, 1))
+				same(t, "alarm that was not paused", fmt.Sprint(a.State, a.RingNo, rung[id]),
+					fmt.Sprint(clock.Rung, 1, 1))
 			}
 		}
 	}

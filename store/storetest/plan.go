@@ -37,7 +37,8 @@ func testPlans(t *testing.T, e Engine) {
 	t.Logf("%d rows in %s", finished+dueRows, time.Since(begin).Round(time.Millisecond))
 
 	f.logDuration("due", func() {
-		page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
+		page, err := f.Due(t.Context(),
+			store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
 		ok(t, err, "due")
 		same(t, "due rows", len(page.Rows), dueRows)
 	})
@@ -57,7 +58,8 @@ func testPlans(t *testing.T, e Engine) {
 	})
 	f.logDuration("claim", func() {
 		ids := make([]int64, 300)
-		page, err := f.Due(t.Context(), store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
+		page, err := f.Due(t.Context(),
+			store.DueQuery{Shards: f.shards(), Until: store.Position{Time: clock.MaxInstant}, Limit: 100})
 		ok(t, err, "due")
 		for i := range ids {
 			ids[i] = page.Rows[i].ID
@@ -101,7 +103,8 @@ func (f *fixture) insertRows(n, state int, nextTry, finished string) {
 		}
 	}), " CROSS JOIN ")
 	for start := 0; start < n; start += 100_000 {
-		numbers := fmt.Sprintf("SELECT d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + %d AS n FROM %s", start, from)
+		numbers := fmt.Sprintf("SELECT d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + %d AS n FROM %s", start,
+			from)
 		f.exec(`INSERT INTO alarm (%s) SELECT %s'plan', concat('s%d-', 1000000 + n), n %% 64, %d, 1, %s, 0, 'text/plain', %d, %s, 10, 0, %d, %d, %s
 			FROM (%s) AS numbers WHERE n < %d`, columns, id, state, state, empty, t0, nextTry, t0, t0, finished, numbers, n)
 	}

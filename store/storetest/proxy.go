@@ -35,7 +35,8 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(tb, err, "listen")
-	p := &Proxy{address: listener.Addr().String(), server: server, done: make(chan struct{}), stalled: make(chan struct{}), serverBytesLeft: -1, clientWritesLeft: -1}
+	p := &Proxy{address: listener.Addr().String(), server: server, done: make(chan struct{}),
+		stalled: make(chan struct{}), serverBytesLeft: -1, clientWritesLeft: -1}
 	p.connections.Go(func() {
 		for {
 			client, err := listener.Accept()

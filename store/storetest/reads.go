@@ -16,7 +16,8 @@ import (
 
 // wholeList returns a query for all alarms of app.
 func wholeList() clock.ListQuery {
-	return clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: clock.MaxListLimit}
+	return clock.ListQuery{Application: app, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
+		Limit: clock.MaxListLimit}
 }
 
 // testListEnds ends a list after each alarm in turn. The list yields no further alarm, and its connection serves the

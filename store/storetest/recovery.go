@@ -40,8 +40,10 @@ func testSkipIDs(t *testing.T, f *fixture) {
 func testMarkRestored(t *testing.T, f *fixture) {
 	const now = t0 + 1000
 	f.set(t0, sets(names("waiting", 40), now+1)...)
-	f.set(t0, set("due", now), set("paused", now+1), set("repeating", now, repeating(now, nil)), set("ever", t0+9000, repeating(t0+9000, nil)),
-		set("late", t0, latestRingAt(t0+5)), set("over", t0), set("again", t0+1, acknowledgedWithin(time.Minute, 3)), set("tried", t0+2))
+	f.set(t0, set("due", now), set("paused", now+1), set("repeating", now, repeating(now, nil)),
+		set("ever", t0+9000, repeating(t0+9000, nil)),
+		set("late", t0, latestRingAt(t0+5)), set("over", t0), set("again", t0+1, acknowledgedWithin(time.Minute, 3)),
+		set("tried", t0+2))
 	ringing := f.set(t0, set("ringing", t0, acknowledgedWithin(time.Minute, 3)))
 	f.claim(t0, ringing...).settle(t0, everyRing(clock.Confirmed))
 	f.set(t0, clock.Op{Cancel: &clock.Cancel{Key: key("over")}}, clock.Op{Pause: &clock.Pause{Key: key("paused")}})
@@ -76,7 +78,8 @@ func testMarkRestored(t *testing.T, f *fixture) {
 		same(t, "attempts of "+name, f.get(name).Attempts, a.Attempts)
 	}
 	f.expireAll(now, 100)
-	same(t, "reason of an alarm that may have rung", f.get("late").LastError, clock.ReasonInDoubt+"; last error: "+store.ReasonRestored)
+	same(t, "reason of an alarm that may have rung", f.get("late").LastError,
+		clock.ReasonInDoubt+"; last error: "+store.ReasonRestored)
 	again := f.write(now+2, set("waiting-00000", now+3))[0]
 	same(t, "generation of the next set", again.Alarm.Generation, 1_000_002)
 }

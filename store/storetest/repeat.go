@@ -48,7 +48,8 @@ func (f *fixture) claimRepeating(now clock.Instant, want map[int64]int64) *claim
 // testRepeat demands that a ring moves the row of a repeating alarm to its next occurrence in its own transaction, and
 // that the row ends after the last one.
 func testRepeat(t *testing.T, f *fixture) {
-	ids := f.set(t0-500, set("ever", t0, repeating(t0, nil)), set("twice", t0, repeating(t0, func(s *repeat.Spec) { s.Times = 2 })),
+	ids := f.set(t0-500, set("ever", t0, repeating(t0, nil)),
+		set("twice", t0, repeating(t0, func(s *repeat.Spec) { s.Times = 2 })),
 		set("acknowledged", t0, repeating(t0, nil), acknowledgedWithin(time.Minute, 3)), set("once", t0))
 	same(t, "first occurrence", f.get("ever").NextRingAt(), t0)
 	before := map[string]clock.Alarm{}
@@ -71,7 +72,8 @@ func testRepeat(t *testing.T, f *fixture) {
 	same(t, "acknowledged occurrence", f.get("acknowledged").Progress.Current.Number, 2)
 	same(t, "due", twice.NextTryTime, t0+1000)
 
-	f.claimRepeating(t0+1000, map[int64]int64{ids[0]: 2, ids[1]: 2, ids[2]: 2}).settle(t0+1001, everyRing(clock.Confirmed))
+	f.claimRepeating(t0+1000, map[int64]int64{ids[0]: 2, ids[1]: 2, ids[2]: 2}).settle(t0+1001,
+		everyRing(clock.Confirmed))
 	same(t, "after its last occurrence", f.get("twice").State, clock.Rung)
 	same(t, "ring_no", f.get("ever").RingNo, 2)
 	same(t, "third occurrence", f.get("ever").NextTryTime, t0+2000)
@@ -144,7 +146,8 @@ func testRepeatRetries(t *testing.T, f *fixture) {
 	}
 	c.settle(a.NextTryTime+1, everyRing(clock.Confirmed))
 	f.wantCounts("r", clock.Progress{Rung: 1, Failed: 1, Skipped: a.Progress.Skipped})
-	same(t, "alarm_report", f.report("SELECT occurrences_rung, occurrences_failed, occurrences_missed FROM alarm_report WHERE business_id = 'r'"),
+	same(t, "alarm_report",
+		f.report("SELECT occurrences_rung, occurrences_failed, occurrences_missed FROM alarm_report WHERE business_id = 'r'"),
 		[][]string{{"1", "1", "0"}})
 }
 
@@ -152,7 +155,8 @@ func testRepeatRetries(t *testing.T, f *fixture) {
 func (f *fixture) wantCounts(id string, want clock.Progress) {
 	f.t.Helper()
 	p := f.get(id).Progress
-	same(f.t, "counts", [4]int64{p.Rung, p.Missed, p.Skipped, p.Failed}, [4]int64{want.Rung, want.Missed, want.Skipped, want.Failed})
+	same(f.t, "counts", [4]int64{p.Rung, p.Missed, p.Skipped, p.Failed},
+		[4]int64{want.Rung, want.Missed, want.Skipped, want.Failed})
 }
 
 // testRepeatCrash demands that the copy of a ring that was lost with its node has the occurrence of that ring.
@@ -199,6 +203,7 @@ func testLocalTime(t *testing.T, f *fixture) {
 	c.settle(at+1, everyRing(clock.Confirmed))
 	same(t, "state", f.get("local").State, clock.Rung)
 	same(t, "set after the ring", f.write(at+2, set("local", t0, local))[0].Verdict, clock.Keep)
-	same(t, "other zone", f.write(at+3, set("local", t0, localTime("2027-03-28T03:00:00", "Europe/Paris")))[0].Verdict, clock.Rearm)
+	same(t, "other zone", f.write(at+3, set("local", t0, localTime("2027-03-28T03:00:00", "Europe/Paris")))[0].Verdict,
+		clock.Rearm)
 	same(t, "no zone", f.write(at+4, set("local", at))[0].Verdict, clock.Replace)
 }

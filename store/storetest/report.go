@@ -21,16 +21,19 @@ func testAlarmReport(t *testing.T, f *fixture) {
 	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
 	same(t, "alarm_report", got, [][]string{
 		{"cancelled", "cancelled", s(t0), "NULL", "NULL", "NULL", "0", "0", "", "18", "NULL", s(t0 + 1)},
-		{"failed", "scheduled", s(t0), "NULL", s(fate.NextTryTime), "NULL", "1", "0", "the reason of returned", "15", "NULL", "NULL"},
+		{"failed", "scheduled", s(t0), "NULL", s(fate.NextTryTime), "NULL", "1", "0", "the reason of returned", "15",
+			"NULL", "NULL"},
 		{"rung", "rung", s(t0 - 1500), "NULL", "NULL", "1500", "0", "0", "", "13", s(t0), s(t0)},
 		{"scheduled", "scheduled", s(t0 + 7), s(t0 + 9), s(t0 + 7), "NULL", "0", "0", "", "18", "NULL", "NULL"},
 	})
 	for _, state := range []string{"scheduled", "paused", "ringing", "rung", "expired", "dead", "cancelled"} {
 		f.arrange("as "+state, state)
-		same(t, "state by name", f.report(`SELECT state FROM alarm_report WHERE business_id = 'as `+state+`'`), [][]string{{state}})
+		same(t, "state by name", f.report(`SELECT state FROM alarm_report WHERE business_id = 'as `+state+`'`),
+			[][]string{{state}})
 	}
 	f.set(t0, set("far", clock.MaxInstant), set("first", 0))
-	same(t, "first and last instant", f.report("SELECT target_ring_at FROM alarm_report WHERE business_id IN ('far', 'first') ORDER BY business_id"),
+	same(t, "first and last instant",
+		f.report("SELECT target_ring_at FROM alarm_report WHERE business_id IN ('far', 'first') ORDER BY business_id"),
 		[][]string{{s(clock.MaxInstant)}, {s(0)}})
 }
 
@@ -49,12 +52,14 @@ func testRetryReport(t *testing.T, f *fixture) {
 		AND last_attempt_time >= '%s' AND last_attempt_time < '%s' GROUP BY last_error`,
 		day.Format(time.DateOnly), day.Add(24*time.Hour).Format(time.DateOnly)))
 	same(t, "retried that day, by reason", got, [][]string{{"the reason of in_doubt", "3"}})
-	same(t, "retried the day after", f.report(fmt.Sprintf("SELECT business_id FROM retry_report WHERE last_attempt_time >= '%s'",
-		day.Add(24*time.Hour).Format(time.DateOnly))), nil)
+	same(t, "retried the day after",
+		f.report(fmt.Sprintf("SELECT business_id FROM retry_report WHERE last_attempt_time >= '%s'",
+			day.Add(24*time.Hour).Format(time.DateOnly))), nil)
 	got = f.report(`SELECT business_id, state, retry_times, in_doubt, last_error, attempts, last_outcome, last_attempt_time, next_try_time
 		FROM retry_report WHERE application = 'shop' AND business_id < 'b'`)
 	at := t0.Add(2 * time.Minute).Time().Format(reportLayout)
-	same(t, "row of a", got, [][]string{{"a", "scheduled", "2", "1", "the reason of in_doubt", "3", "in_doubt", at, at}})
+	same(t, "row of a", got,
+		[][]string{{"a", "scheduled", "2", "1", "the reason of in_doubt", "3", "in_doubt", at, at}})
 }
 
 const reportLayout = "2006-01-02 15:04:05.000"

@@ -88,11 +88,13 @@ func testStepwise(t *testing.T, e Engine) {
 	ok(t, s.Migrate(t.Context()), "migrate a database with all steps")
 	ok(t, s.Check(t.Context()), "check of a database with all steps")
 	newest := newestVersion(t, e)
-	_, err := db.SQL.ExecContext(t.Context(), fmt.Sprintf("UPDATE goose_db_version SET version_id = version_id - 1 WHERE version_id = %d", newest))
+	_, err := db.SQL.ExecContext(t.Context(),
+		fmt.Sprintf("UPDATE goose_db_version SET version_id = version_id - 1 WHERE version_id = %d", newest))
 	ok(t, err, "pretend an older schema")
 	before := catalogue(t, e, db)
 	err = s.Migrate(t.Context())
-	if err == nil || errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprintf("version %d", newest-1)) ||
+	if err == nil || errors.Is(err, clock.ErrUnavailable) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("version %d", newest-1)) ||
 		!strings.Contains(err.Error(), "built from commit") {
 		t.Errorf("migrate a database with some steps: %v", err)
 	}
@@ -107,7 +109,8 @@ func pretendVersion(t *testing.T, e Engine, db *Database, version int64) {
 	if e.Dialect == goose.DialectPostgres {
 		truth = "TRUE"
 	}
-	_, err := db.SQL.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, %s)", version, truth))
+	_, err := db.SQL.ExecContext(t.Context(),
+		fmt.Sprintf("INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, %s)", version, truth))
 	ok(t, err, "pretend a version")
 }
 

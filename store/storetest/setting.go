@@ -16,12 +16,14 @@ import (
 
 // change returns a change of an application's settings.
 func change(application, document string, at clock.Instant, ifVersion int64) settings.Change {
-	return settings.Change{Application: application, Document: document, At: at, By: "näme’ of " + application, IfVersion: ifVersion}
+	return settings.Change{Application: application, Document: document, At: at, By: "näme’ of " + application,
+		IfVersion: ifVersion}
 }
 
 // versionOf returns the version that the change makes.
 func versionOf(c settings.Change, version int64) settings.Version {
-	return settings.Version{Application: c.Application, Version: version, Document: c.Document, ChangedAt: c.At, ChangedBy: c.By}
+	return settings.Version{Application: c.Application, Version: version, Document: c.Document, ChangedAt: c.At,
+		ChangedBy: c.By}
 }
 
 func (f *fixture) changeSettings(c settings.Change) settings.Version {
@@ -60,7 +62,8 @@ func testSettings(t *testing.T, f *fixture) {
 	}
 	same(t, "changes of a new database", f.settingChanges(), 0)
 	same(t, "settings of a new database", all(), nil)
-	same(t, "settings of an unknown application", current("shop"), settings.Version{Application: "shop", ChangedAt: clock.NoInstant})
+	same(t, "settings of an unknown application", current("shop"),
+		settings.Version{Application: "shop", ChangedAt: clock.NoInstant})
 	same(t, "history of an unknown application", history("shop", 10), nil)
 
 	shop1 := change("shop", `{"max_rings":3}`, t0, 0)
@@ -75,13 +78,15 @@ func testSettings(t *testing.T, f *fixture) {
 	same(t, "all settings", all(), []settings.Version{versionOf(bank1, 1), versionOf(shop3, 3)})
 	same(t, "settings", current("shop"), versionOf(shop3, 3))
 	same(t, "settings of another spelling", current("bank").Version, 0)
-	same(t, "history", history("shop", 10), []settings.Version{versionOf(shop3, 3), versionOf(shop2, 2), versionOf(shop1, 1)})
+	same(t, "history", history("shop", 10),
+		[]settings.Version{versionOf(shop3, 3), versionOf(shop2, 2), versionOf(shop1, 1)})
 	same(t, "newest history", history("shop", 2), []settings.Version{versionOf(shop3, 3), versionOf(shop2, 2)})
 
 	for _, ifVersion := range []int64{0, 2, 4} {
 		_, err := f.ChangeSettings(t.Context(), change("shop", `{"priority":1}`, t0+9, ifVersion))
 		e, is := errors.AsType[*clock.Error](err)
-		if !is || !errors.Is(err, clock.ErrPrecondition) || e.Field != "if_version" || !strings.Contains(e.Detail, "3") {
+		if !is || !errors.Is(err, clock.ErrPrecondition) || e.Field != "if_version" ||
+			!strings.Contains(e.Detail, "3") {
 			t.Errorf("a change of version %d: %v", ifVersion, err)
 		}
 	}
@@ -155,7 +160,8 @@ func testSettingsBesideUncommittedChange(t *testing.T, f *fixture) {
 	ok(t, err, "begin")
 	defer func() { _ = tx.Rollback() }()
 	for _, statement := range []string{
-		"UPDATE application_setting_counter SET changes = changes + 1", "UPDATE application_setting SET document = '{\"max_rings\":2}'",
+		"UPDATE application_setting_counter SET changes = changes + 1",
+		"UPDATE application_setting SET document = '{\"max_rings\":2}'",
 	} {
 		_, err = tx.ExecContext(t.Context(), statement)
 		ok(t, err, statement)

@@ -9,7 +9,9 @@ import (
 )
 
 // claimFor claims ids for a target, and leaves rows that are in doubt at the other targets.
-func (f *fixture) claimFor(now clock.Instant, target clock.TargetKind, others []clock.TargetKind, inDoubtOnly bool, ids ...int64) *claim {
+func (f *fixture) claimFor(
+	now clock.Instant, target clock.TargetKind, others []clock.TargetKind, inDoubtOnly bool, ids ...int64,
+) *claim {
 	f.t.Helper()
 	r := f.request(now, ids...)
 	r.Target, r.OtherTargets, r.InDoubtOnly = target, others, inDoubtOnly
@@ -22,7 +24,8 @@ func testDoubtTarget(t *testing.T, f *fixture) {
 	doubtful, awaited, returned, fresh := ids[0], ids[1], ids[2], ids[3]
 	amqp, stream := []clock.TargetKind{clock.TargetAMQP}, []clock.TargetKind{clock.TargetStream}
 	outcomes := map[int64]clock.OutcomeKind{doubtful: clock.Doubtful, awaited: clock.Awaited, returned: clock.Returned}
-	first := f.claimFor(t0, clock.TargetAMQP, stream, false, doubtful, awaited, returned).wantRings(doubtful, awaited, returned)
+	first := f.claimFor(t0, clock.TargetAMQP, stream, false, doubtful, awaited, returned).wantRings(doubtful, awaited,
+		returned)
 	first.settle(t0+1, func(r *clock.Ring) clock.Outcome { return clock.Outcome{Kind: outcomes[r.AlarmID]} })
 	same(t, "target of the doubtful try", f.get("doubtful").DoubtTarget, clock.TargetAMQP)
 	same(t, "target of the awaited try", f.get("awaited").DoubtTarget, clock.TargetAMQP)
@@ -30,36 +33,42 @@ func testDoubtTarget(t *testing.T, f *fixture) {
 
 	now := t0.Add(time.Minute)
 	c := f.claimFor(now, clock.TargetStream, amqp, false, ids...).wantRings(fresh, returned)
-	same(t, "rows in doubt elsewhere", c.Elsewhere, []store.Elsewhere{{ID: doubtful, Target: clock.TargetAMQP}, {ID: awaited, Target: clock.TargetAMQP}})
+	same(t, "rows in doubt elsewhere", c.Elsewhere,
+		[]store.Elsewhere{{ID: doubtful, Target: clock.TargetAMQP}, {ID: awaited, Target: clock.TargetAMQP}})
 	c.settle(now+1, everyRing(clock.Doubtful))
 	same(t, "target of the other doubtful try", f.get("fresh").DoubtTarget, clock.TargetStream)
 
 	now = now.Add(time.Minute)
 	c = f.claimFor(now, clock.TargetAMQP, stream, true, ids...).wantRings(doubtful, awaited)
-	same(t, "rows in doubt elsewhere", c.Elsewhere, []store.Elsewhere{{ID: returned, Target: clock.TargetStream}, {ID: fresh, Target: clock.TargetStream}})
+	same(t, "rows in doubt elsewhere", c.Elsewhere,
+		[]store.Elsewhere{{ID: returned, Target: clock.TargetStream}, {ID: fresh, Target: clock.TargetStream}})
 	c.settle(now+1, func(r *clock.Ring) clock.Outcome {
-		return clock.Outcome{Kind: map[bool]clock.OutcomeKind{true: clock.Confirmed, false: clock.Unsent}[r.AlarmID == doubtful]}
+		return clock.Outcome{Kind: map[bool]clock.OutcomeKind{true: clock.Confirmed,
+			false: clock.Unsent}[r.AlarmID == doubtful]}
 	})
 	same(t, "target of a confirmed ring", f.get("doubtful").DoubtTarget, clock.NoTarget)
 	same(t, "target of a try that was not repeated", f.get("awaited").DoubtTarget, clock.TargetAMQP)
 
 	now = now.Add(time.Minute)
 	before := *f.get("awaited")
-	c = f.claimFor(now, clock.TargetAMQP, nil, true, returned, awaited, f.set(now, set("new", now))[0]).wantRings(awaited)
+	c = f.claimFor(now, clock.TargetAMQP, nil, true, returned, awaited,
+		f.set(now, set("new", now))[0]).wantRings(awaited)
 	same(t, "rows that are not in doubt at the target", len(c.Elsewhere), 2)
 	for _, e := range c.Elsewhere {
 		same(t, "their target", e.Target, clock.NoTarget)
 	}
 	c.release()
 	f.want(before)
-	f.claimFor(now, clock.TargetStream, nil, false, awaited, fresh).wantRings(fresh, awaited).settle(now+1, everyRing(clock.Doubtful))
+	f.claimFor(now, clock.TargetStream, nil, false, awaited, fresh).wantRings(fresh, awaited).settle(now+1,
+		everyRing(clock.Doubtful))
 	same(t, "target of a try that was repeated elsewhere", f.get("awaited").DoubtTarget, clock.TargetStream)
 }
 
 // testNamedTargets demands that a claim takes alarms only by the targets that they name, fresh ones and others, and
 // that the report shows these targets.
 func testNamedTargets(t *testing.T, f *fixture) {
-	ids := f.set(t0, set("hook", t0, named(clock.TargetWebhook)), set("none", t0), set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)))
+	ids := f.set(t0, set("hook", t0, named(clock.TargetWebhook)), set("none", t0),
+		set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)))
 	hook, none, moved, old := ids[0], ids[1], ids[2], ids[3]
 	f.set(t0, set("moved", t0, named(clock.TargetStream))) // in the millisecond of the first set: as if it were fresh
 	f.set(t0+1, set("old", t0))
@@ -73,16 +82,19 @@ func testNamedTargets(t *testing.T, f *fixture) {
 		r.NamedTargets = targets
 		return f.claimRequest(r)
 	}
-	c := claimNamed(map[int64]clock.TargetKind{hook: clock.TargetStream, none: clock.TargetStream, moved: clock.TargetPull, old: clock.TargetPull}).wantRings()
+	c := claimNamed(map[int64]clock.TargetKind{hook: clock.TargetStream, none: clock.TargetStream,
+		moved: clock.TargetPull, old: clock.TargetPull}).wantRings()
 	same(t, "rows for other targets", len(c.Elsewhere), 0)
 	c = claimNamed(map[int64]clock.TargetKind{hook: clock.TargetWebhook, moved: clock.TargetPull})
 	same(t, "rings", len(c.Rings), 3)
 	for i := range c.Rings {
 		r := &c.Rings[i]
-		same(t, "target of the ring", r.NamedTarget, map[int64]clock.TargetKind{hook: clock.TargetWebhook, none: clock.NoTarget, old: clock.NoTarget}[r.AlarmID])
+		same(t, "target of the ring", r.NamedTarget,
+			map[int64]clock.TargetKind{hook: clock.TargetWebhook, none: clock.NoTarget, old: clock.NoTarget}[r.AlarmID])
 	}
 	c.settle(t0+3, everyRing(clock.Confirmed))
-	claimNamed(map[int64]clock.TargetKind{moved: clock.TargetStream}).wantRings(moved).settle(t0+3, everyRing(clock.Confirmed))
+	claimNamed(map[int64]clock.TargetKind{moved: clock.TargetStream}).wantRings(moved).settle(t0+3,
+		everyRing(clock.Confirmed))
 }
 
 // testTargetOfLostClaim demands that a two-phase claim that was lost with its node is repeated at its target.
@@ -94,7 +106,8 @@ func testTargetOfLostClaim(t *testing.T, f *fixture) {
 	same(t, "target of the claim", f.get("a").DoubtTarget, clock.TargetStream)
 	end := now.Add(f.timeout)
 	c := f.claimFor(end, clock.TargetAMQP, []clock.TargetKind{clock.TargetStream}, false, ids...).wantRings()
-	same(t, "rows of the lost claim", c.Elsewhere, []store.Elsewhere{{ID: ids[0], Target: clock.TargetStream}, {ID: ids[1], Target: clock.TargetStream}})
+	same(t, "rows of the lost claim", c.Elsewhere,
+		[]store.Elsewhere{{ID: ids[0], Target: clock.TargetStream}, {ID: ids[1], Target: clock.TargetStream}})
 	f.claimFor(end, clock.TargetStream, nil, true, ids...).wantRings(ids...).settle(end+1, everyRing(clock.Confirmed))
 	same(t, "state", f.get("b").State, clock.Rung)
 }

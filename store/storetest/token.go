@@ -18,7 +18,8 @@ import (
 // token returns a new token with the name.
 func token(t testing.TB, name string) *access.Token {
 	t.Helper()
-	made, err := access.New(access.NewText(), name, access.Operator, access.Applications{"shop", "bank-*"}, t0, "näme’ of the maker")
+	made, err := access.New(access.NewText(), name, access.Operator, access.Applications{"shop", "bank-*"}, t0,
+		"näme’ of the maker")
 	ok(t, err, "new token")
 	return made
 }
@@ -32,7 +33,8 @@ func (f *fixture) addToken(token *access.Token) {
 
 // tokenChange returns a change that the audit calls a rotation.
 func tokenChange(change func(t *access.Token) error) store.TokenChange {
-	return store.TokenChange{Action: "token_rotate", At: t0 + 10, By: clock.Actor{Name: "ops’", Token: "t", From: "192.0.2.1"}, Change: change}
+	return store.TokenChange{Action: "token_rotate", At: t0 + 10,
+		By: clock.Actor{Name: "ops’", Token: "t", From: "192.0.2.1"}, Change: change}
 }
 
 func (f *fixture) tokenChanges() int64 {
@@ -75,15 +77,18 @@ func testTokens(t *testing.T, f *fixture) {
 	same(t, "changes after refused changes", f.tokenChanges(), 2)
 
 	secret := access.NewText().Hash()
-	rotated, err := f.ChangeToken(t.Context(), first.ID, tokenChange(func(t *access.Token) error { return t.Rotate(secret, t0+10, time.Second) }))
+	rotated, err := f.ChangeToken(t.Context(), first.ID,
+		tokenChange(func(t *access.Token) error { return t.Rotate(secret, t0+10, time.Second) }))
 	ok(t, err, "rotate")
 	ok(t, first.Rotate(secret, t0+10, time.Second), "rotate")
 	same(t, "rotated", rotated, *first)
-	revoked, err := f.ChangeToken(t.Context(), first.ID, tokenChange(func(t *access.Token) error { t.Revoke(t0 + 20); return nil }))
+	revoked, err := f.ChangeToken(t.Context(), first.ID,
+		tokenChange(func(t *access.Token) error { t.Revoke(t0 + 20); return nil }))
 	ok(t, err, "revoke")
 	first.Revoke(t0 + 20)
 	same(t, "revoked", revoked, *first)
-	_, err = f.ChangeToken(t.Context(), first.ID, tokenChange(func(t *access.Token) error { return t.Rotate(access.Hash{}, t0+30, 0) }))
+	_, err = f.ChangeToken(t.Context(), first.ID,
+		tokenChange(func(t *access.Token) error { return t.Rotate(access.Hash{}, t0+30, 0) }))
 	if !errors.Is(err, clock.ErrConflict) || !errors.Is(err, access.ErrRevoked) {
 		t.Errorf("a rotation of a revoked token: %v", err)
 	}
@@ -160,7 +165,8 @@ func testUnreadableToken(t *testing.T, f *fixture) {
 		if i < 0 || all[i].Unreadable == nil || all[i].Name != broken.Name || all[i].Check(text.Hash(), t0) == nil {
 			t.Errorf("%s = %q: %+v", column, value, all)
 		}
-		_, err = f.ChangeToken(t.Context(), broken.ID, tokenChange(func(t *access.Token) error { t.Revoke(t0 + 1); return nil }))
+		_, err = f.ChangeToken(t.Context(), broken.ID,
+			tokenChange(func(t *access.Token) error { t.Revoke(t0 + 1); return nil }))
 		ok(t, err, "revoke an unreadable token")
 	}
 }

@@ -18,7 +18,8 @@ type unreadableValue struct {
 
 func unreadableValues(dialect goose.Dialect) []unreadableValue {
 	huge := map[goose.Dialect]string{
-		goose.DialectMySQL: "REPEAT('x', 8388609)", goose.DialectPostgres: "repeat('x', 8388609)::bytea", goose.DialectSQLite3: "zeroblob(8388609)",
+		goose.DialectMySQL: "REPEAT('x', 8388609)", goose.DialectPostgres: "repeat('x', 8388609)::bytea",
+		goose.DialectSQLite3: "zeroblob(8388609)",
 	}[dialect]
 	return []unreadableValue{
 		{"in_doubt", "7"},
@@ -53,7 +54,8 @@ func testUnreadable(t *testing.T, f *fixture) {
 			bad, neighbours := name+": bad", []string{name + ": first", name + ": last"}
 			ids := f.set(t0, set(neighbours[0], t0), set(bad, t0), set(neighbours[1], t0))
 			if tried {
-				f.exec("UPDATE alarm SET retry_times = 1, update_time = update_time + 1 WHERE id IN (%d, %d, %d)", ids[0], ids[1], ids[2])
+				f.exec("UPDATE alarm SET retry_times = 1, update_time = update_time + 1 WHERE id IN (%d, %d, %d)",
+					ids[0], ids[1], ids[2])
 			}
 			f.exec("UPDATE alarm SET "+u.column+" = "+strings.ReplaceAll(u.value, "%", "%%")+" WHERE id = %d", ids[1])
 

@@ -55,7 +55,8 @@ func testRoundTrip(t *testing.T, f *fixture) {
 // testRewrite changes every field of an alarm's content with two sets: an alarm has a rule or a local time, not both.
 func testRewrite(t *testing.T, f *fixture) {
 	before := set("a", t0+5)
-	repeated := set("a", t0+7, payload([]byte{0, 1, 2}), latestRingAt(t0+9), acknowledgedWithin(time.Minute, 3), retryLimit(7), priority(4), atMostOnce, named(clock.TargetStream), repeating(t0+7, nil))
+	repeated := set("a", t0+7, payload([]byte{0, 1, 2}), latestRingAt(t0+9), acknowledgedWithin(time.Minute, 3),
+		retryLimit(7), priority(4), atMostOnce, named(clock.TargetStream), repeating(t0+7, nil))
 	repeated.Set.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	local := set("a", t0, localTime("2027-03-28T02:30:00", "Europe/Berlin"))
 	old := reflect.ValueOf(before.Set.Content)
@@ -80,9 +81,12 @@ func testRewrite(t *testing.T, f *fixture) {
 
 // businessIDs differ from each other bytewise. Some are equal under every collation except a binary one.
 var businessIDs = []string{
-	"a", "A", "ä", "á", "\u00e9", "e\u0301", "ss", "ß", "1", "01", "1.0", "x x", "x  x", "x", "a/b", "a%2Fb", "a%b", "a_b", "a+b", "a b",
-	"it's", `"quoted"`, `back\slash`, "`tick`", "$1", "?", ":name", "@p1", "--", "/*x*/", ";", "%", "_", "\U0001f514", "日本語", "İ", "i", "I", "ı",
-	"null", "NULL", "…", "x\u00a0y", "\u200b", "x\u200b", strings.Repeat("k", clock.MaxBusinessID), strings.Repeat("🔔", clock.MaxBusinessID/4),
+	"a", "A", "ä", "á", "\u00e9", "e\u0301", "ss", "ß", "1", "01", "1.0", "x x", "x  x", "x", "a/b", "a%2Fb", "a%b",
+	"a_b", "a+b", "a b",
+	"it's", `"quoted"`, `back\slash`, "`tick`", "$1", "?", ":name", "@p1", "--", "/*x*/", ";", "%", "_", "\U0001f514",
+	"日本語", "İ", "i", "I", "ı",
+	"null", "NULL", "…", "x\u00a0y", "\u200b", "x\u200b", strings.Repeat("k", clock.MaxBusinessID),
+	strings.Repeat("🔔", clock.MaxBusinessID/4),
 }
 
 // testKeys demands that single and group writes compare keys byte for byte, with any character.
@@ -106,7 +110,8 @@ func testKeys(t *testing.T, f *fixture) {
 	for _, id := range []string{"A", "e\u0301", "x x", "ä"} {
 		same(t, "state of "+id, f.get(id).State, clock.Scheduled)
 	}
-	one := f.set(t0, set("same", t0+5), set("same", t0+5, inApplication("Shop")), set("same", t0+5, inApplication("shop.")))
+	one := f.set(t0, set("same", t0+5), set("same", t0+5, inApplication("Shop")),
+		set("same", t0+5, inApplication("shop.")))
 	if one[0] == one[1] || one[1] == one[2] {
 		t.Fatalf("two applications share an alarm: ids %v", one)
 	}
@@ -118,7 +123,8 @@ func testKeys(t *testing.T, f *fixture) {
 // testKeysByID finds keys by id: more ids than one statement takes, in any order, repeated, unknown, of any state, and
 // none at all.
 func testKeysByID(t *testing.T, f *fixture) {
-	ops := append(sets(names("of", 1200), t0), set("of-00003", t0, inApplication("bank")), set(businessIDs[len(businessIDs)-1], t0))
+	ops := append(sets(names("of", 1200), t0), set("of-00003", t0, inApplication("bank")),
+		set(businessIDs[len(businessIDs)-1], t0))
 	ids := f.set(t0, ops...)
 	f.set(t0, cancel("of-00007"))
 	want := make(map[int64]clock.Key, len(ids))
@@ -251,7 +257,8 @@ func testDecisions(t *testing.T, f *fixture) {
 // askedFields returns the fields of the alarm that the op asks for.
 func askedFields(op clock.Op, a clock.Alarm) clock.Alarm {
 	if op.Cancel != nil && op.Cancel.Brief {
-		return clock.Alarm{ID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation, RingRow: clock.RingRow{State: a.State}}
+		return clock.Alarm{ID: a.ID, Key: a.Key, Shard: a.Shard, Generation: a.Generation,
+			RingRow: clock.RingRow{State: a.State}}
 	}
 	return a
 }

@@ -43,8 +43,10 @@ func (f *fixture) zoned(timeZone string, after int64, limit int) []int64 {
 // testZones demands that alarms are found by the time zone that their times depend on, until they are purged.
 func testZones(t *testing.T, f *fixture) {
 	const berlin, rome = "Europe/Berlin", "Europe/Rome"
-	ids := f.set(t0, set("plain", t0), set("cron", t0, cronIn("30 2 * * *", berlin)), set("local", t0, localTime("2027-03-28T12:00:00", berlin)),
-		set("utc", t0, cronIn("30 2 * * *", "UTC")), set("period", t0, repeating(t0, nil)), set("rome", t0, cronIn("0 9 * * *", rome)))
+	ids := f.set(t0, set("plain", t0), set("cron", t0, cronIn("30 2 * * *", berlin)),
+		set("local", t0, localTime("2027-03-28T12:00:00", berlin)),
+		set("utc", t0, cronIn("30 2 * * *", "UTC")), set("period", t0, repeating(t0, nil)),
+		set("rome", t0, cronIn("0 9 * * *", rome)))
 	zoned := sorted([]int64{ids[1], ids[2]})
 	same(t, "alarms in Berlin", f.zoned(berlin, 0, 10), zoned)
 	same(t, "first page", f.zoned(berlin, 0, 1), zoned[:1])
@@ -52,7 +54,8 @@ func testZones(t *testing.T, f *fixture) {
 	same(t, "alarms in Rome", f.zoned(rome, 0, 10), ids[5:])
 	same(t, "all alarms with a time zone", f.count("zoned_alarm"), 3)
 
-	f.write(t0+1, set("cron", t0, cronIn("30 2 * * *", rome)), set("plain", t0, localTime("2027-03-28T12:00:00", berlin)), cancel("local"))
+	f.write(t0+1, set("cron", t0, cronIn("30 2 * * *", rome)),
+		set("plain", t0, localTime("2027-03-28T12:00:00", berlin)), cancel("local"))
 	same(t, "alarms in Berlin after other sets", f.zoned(berlin, 0, 10), sorted([]int64{ids[0], ids[2]}))
 	same(t, "alarms in Rome after other sets", f.zoned(rome, 0, 10), sorted([]int64{ids[1], ids[5]}))
 	if _, err := f.Purge(t.Context(), t0+2, t0+2, 10); err != nil {
@@ -75,7 +78,8 @@ func testRecompute(t *testing.T, f *fixture) {
 	changedData.Lock()
 	defer changedData.Unlock()
 	restore := useOffset(1)
-	f.set(t0, set("local", t0, localTime("2027-06-01T12:00:00", movedZone)), set("cron", t0, cronIn("30 2 1 6 *", movedZone)),
+	f.set(t0, set("local", t0, localTime("2027-06-01T12:00:00", movedZone)),
+		set("cron", t0, cronIn("30 2 1 6 *", movedZone)),
 		set("paused", t0, localTime("2027-06-01T12:00:00", movedZone)), set("plain", t0))
 	f.write(t0+1, pause("paused"))
 	before := map[string]clock.Alarm{}
@@ -84,7 +88,8 @@ func testRecompute(t *testing.T, f *fixture) {
 	}
 	restore()
 	defer useOffset(2)()
-	same(t, "repeated set by other data", f.write(t0+2, set("local", t0, localTime("2027-06-01T12:00:00", movedZone)))[0].Verdict, clock.Keep)
+	same(t, "repeated set by other data",
+		f.write(t0+2, set("local", t0, localTime("2027-06-01T12:00:00", movedZone)))[0].Verdict, clock.Keep)
 	const now, hour = t0 + 5000, 3_600_000
 	for i, d := range f.write(now, recompute("local"), recompute("cron"), recompute("paused"), recompute("plain")) {
 		same(t, "verdict", d.Verdict, []clock.Verdict{clock.Amend, clock.Amend, clock.Amend, clock.Keep}[i])

@@ -224,7 +224,8 @@ func (f *flattener) join(n *yaml.Node) *yaml.Node {
 		return f.extend(ref.Value, n)
 	}
 	if choices := get(n, "anyOf"); choices != nil {
-		rest := slices.DeleteFunc(slices.Clone(choices.Content), func(v *yaml.Node) bool { t := get(v, "type"); return t != nil && t.Value == "null" })
+		rest := slices.DeleteFunc(slices.Clone(choices.Content),
+			func(v *yaml.Node) bool { t := get(v, "type"); return t != nil && t.Value == "null" })
 		if len(rest) != 1 {
 			for i, v := range choices.Content {
 				choices.Content[i] = f.schema(v)

@@ -112,7 +112,8 @@ func (r *report) fail(n name) {
 	if n.test != "" {
 		r.failed[n.pkgName()]++
 	} else if r.failed[n] == 0 {
-		r.reasons = append(r.reasons, fmt.Sprintf("%s failed without a failed test:\n%s", n, r.current(n).output.String()))
+		r.reasons = append(r.reasons,
+			fmt.Sprintf("%s failed without a failed test:\n%s", n, r.current(n).output.String()))
 	}
 }
 
@@ -183,7 +184,8 @@ func (r *report) printSlowest(out io.Writer, names []name) {
 		}
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(n name) bool { return n.test == "" || parents[n] })
-	slices.SortStableFunc(names, func(a, b name) int { return int(r.attempts[b][0].elapsed - r.attempts[a][0].elapsed) })
+	slices.SortStableFunc(names,
+		func(a, b name) int { return int(r.attempts[b][0].elapsed - r.attempts[a][0].elapsed) })
 	for _, n := range names[:min(slowest, len(names))] {
 		fmt.Fprintf(out, "%8.1f s  %s\n", r.attempts[n][0].elapsed.Seconds(), n)
 	}

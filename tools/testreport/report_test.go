@@ -20,8 +20,9 @@ func failed(text string) string {
 
 func TestRunIsJudged(t *testing.T) {
 	for about, c := range map[string]struct{ events, red, green string }{
-		"passes":                  {passed, "", "     1.5 s  p TestA\nflaky: 0\n1 passed, 0 failed, 0 skipped\n"},
-		"failed once":             {failed(`late\n`) + passed, "", "FLAKY p TestA\nlate\nflaky: 1\n1 passed, 0 failed, 0 skipped\n"},
+		"passes": {passed, "", "     1.5 s  p TestA\nflaky: 0\n1 passed, 0 failed, 0 skipped\n"},
+		"failed once": {failed(`late\n`) + passed, "",
+			"FLAKY p TestA\nlate\nflaky: 1\n1 passed, 0 failed, 0 skipped\n"},
 		"failed twice":            {failed(`late\n`) + failed(`later\n`), "p TestA failed:\nlater\n", ""},
 		"not repeated":            {failed(`late\n`), "p TestA failed:\nlate\n", ""},
 		"repeated without a test": {failed(`late\n`) + `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"pass","Package":"p"}`, "p TestA failed:\nlate\n", ""},
@@ -29,16 +30,22 @@ func TestRunIsJudged(t *testing.T) {
 		"panic":                   {failed(`panic: nil\n`) + passed, `p TestA shows "panic: "`, ""},
 		"skip":                    {strings.Replace(passed, `"pass"`, `"skip"`, 1), "p TestA was skipped", ""},
 		"leak": {
-			strings.Replace(passed, `{"Action":"pass","Package":"p","Elapsed":2}`, `{"Action":"output","Package":"p","Output":"found a leak\n"}`+"\n"+`{"Action":"fail","Package":"p"}`, 1) + passed,
+			strings.Replace(passed, `{"Action":"pass","Package":"p","Elapsed":2}`,
+				`{"Action":"output","Package":"p","Output":"found a leak\n"}`+"\n"+`{"Action":"fail","Package":"p"}`,
+				1) + passed,
 			"p failed without a failed test:\nfound a leak\n", "",
 		},
-		"hang":             {strings.Replace(passed, `{"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}`+"\n", "", 1), "p TestA has not ended:\none\n", ""},
-		"killed":           {passed + `{"Action":"start","Package":"q"}`, "q has not ended", ""},
-		"build":            {passed + `{"ImportPath":"q","Action":"build-fail"}`, "build failed", ""},
-		"nothing":          {"", "no test was run", ""},
-		"no tests":         {`{"Action":"start","Package":"p"}` + "\n" + `{"Action":"skip","Package":"p"}`, "no test was run", ""},
-		"text of a build":  {"go: downloading x\n" + passed, "", "1 passed"},
-		"subtest is named": {strings.ReplaceAll(passed, "TestA", "TestA/b") + passed, "", "     1.5 s  p TestA/b\nflaky: 0\n2 passed"},
+		"hang": {strings.Replace(passed,
+			`{"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}`+"\n", "", 1),
+			"p TestA has not ended:\none\n", ""},
+		"killed":  {passed + `{"Action":"start","Package":"q"}`, "q has not ended", ""},
+		"build":   {passed + `{"ImportPath":"q","Action":"build-fail"}`, "build failed", ""},
+		"nothing": {"", "no test was run", ""},
+		"no tests": {`{"Action":"start","Package":"p"}` + "\n" + `{"Action":"skip","Package":"p"}`,
+			"no test was run", ""},
+		"text of a build": {"go: downloading x\n" + passed, "", "1 passed"},
+		"subtest is named": {strings.ReplaceAll(passed, "TestA", "TestA/b") + passed, "",
+			"     1.5 s  p TestA/b\nflaky: 0\n2 passed"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			r, out := newReport(), &strings.Builder{}
@@ -63,7 +70,8 @@ func TestSameTestOfTwoRunsIsJudgedTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.print(&strings.Builder{}); err == nil || !strings.Contains(err.Error(), "p TestA (mysql) failed:\nlate\n") {
+	if err := r.print(&strings.Builder{}); err == nil ||
+		!strings.Contains(err.Error(), "p TestA (mysql) failed:\nlate\n") {
 		t.Errorf("error %v", err)
 	}
 }

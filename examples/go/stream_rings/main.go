@@ -20,7 +20,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c, err := client.New(cmp.Or(os.Getenv("CLOCKD_SERVER"), "http://127.0.0.1:8080"), client.WithToken(os.Getenv("CLOCKD_TOKEN")))
+	c, err := client.New(cmp.Or(os.Getenv("CLOCKD_SERVER"), "http://127.0.0.1:8080"),
+		client.WithToken(os.Getenv("CLOCKD_TOKEN")))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func TestSeriesNumbersItsIDs(t *testing.T) {
 
 func TestEventFieldsAreFound(t *testing.T) {
 	r := eventOf([]byte(`{"message_id":"7.1.1","application":"bench","business_id":"s-00000001","generation":1,"payload":{"order":"s-00000001"}}` + "\n"))
-	if string(r.messageID) != "7.1.1" || string(r.businessID) != "s-00000001" || string(r.payload) != `{"order":"s-00000001"}` {
+	if string(r.messageID) != "7.1.1" || string(r.businessID) != "s-00000001" ||
+		string(r.payload) != `{"order":"s-00000001"}` {
 		t.Errorf("got %s %s %s", r.messageID, r.businessID, r.payload)
 	}
 }

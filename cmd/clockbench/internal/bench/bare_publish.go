@@ -71,7 +71,8 @@ type barePublisher struct {
 }
 
 func newBarePublisher(ctx context.Context, b *broker, key string, headers bool) (*barePublisher, error) {
-	p := &barePublisher{exchange: b.exchange, key: key, headers: headers, table: amqp.Table{"x-application": application}}
+	p := &barePublisher{exchange: b.exchange, key: key, headers: headers,
+		table: amqp.Table{"x-application": application}}
 	var err error
 	p.conn, err = amqp.DialConfig(b.url, amqp.Config{
 		Properties: amqp.Table{"connection_name": "clockbench ceiling"},
@@ -130,7 +131,8 @@ func (p *barePublisher) publish(rings []bareRing) error {
 func (p *barePublisher) message(r *bareRing) amqp.Publishing {
 	m := amqp.Publishing{
 		DeliveryMode: amqp.Persistent, Body: r.payload, CorrelationId: r.businessID,
-		MessageId: strconv.FormatInt(r.id, 10) + "." + strconv.FormatInt(r.generation, 10) + "." + strconv.Itoa(int(r.ringNo)),
+		MessageId: strconv.FormatInt(r.id, 10) + "." + strconv.FormatInt(r.generation,
+			10) + "." + strconv.Itoa(int(r.ringNo)),
 	}
 	if !p.headers {
 		return m

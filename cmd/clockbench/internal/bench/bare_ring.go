@@ -18,7 +18,9 @@ func fill(ctx context.Context, t bareTable, s series, n int, dueAt func(n int) i
 		rows := make([]bareRow, 0, to-from)
 		now := time.Now().UnixMilli()
 		for i := from; i < to; i++ {
-			rows = append(rows, bareRow{businessID: s.id(i), shard: i % shards, payload: s.appendPayload(nil, i), at: dueAt(i), now: now})
+			rows = append(rows,
+				bareRow{businessID: s.id(i), shard: i % shards, payload: s.appendPayload(nil, i), at: dueAt(i),
+					now: now})
 		}
 		return t.Insert(ctx, rows)
 	})

@@ -123,7 +123,8 @@ func (b *broker) Drop() error {
 	}
 	for _, exchange := range []string{b.exchange, b.letters} {
 		if exchange != "" {
-			errs = append(errs, b.withChannel(func(ch *amqp.Channel) error { return ch.ExchangeDelete(exchange, false, false) }))
+			errs = append(errs,
+				b.withChannel(func(ch *amqp.Channel) error { return ch.ExchangeDelete(exchange, false, false) }))
 		}
 	}
 	return errors.Join(append(errs, b.conn.Close())...)

@@ -37,8 +37,11 @@ const (
 
 // startChild starts the service as the node on the database, and waits until it is ready. The service publishes to the
 // exchange, or to the stream if exchange is empty. more has further environment variables.
-func startChild(ctx context.Context, cfg *Config, node, databaseURL, amqpURL, exchange string, more ...string) (*child, error) {
-	return launch(ctx, cfg.Executable, "serve", node, append(environment(node, databaseURL, amqpURL, exchange), more...))
+func startChild(
+	ctx context.Context, cfg *Config, node, databaseURL, amqpURL, exchange string, more ...string,
+) (*child, error) {
+	return launch(ctx, cfg.Executable, "serve", node,
+		append(environment(node, databaseURL, amqpURL, exchange), more...))
 }
 
 // startHTTP starts clockd's HTTP server without a store.
@@ -76,8 +79,10 @@ var ofTests = regexp.MustCompile("^CLOCKD_(TEST|SERVICES|CITUS)_")
 // CLOCKD_RING_WORKERS, are inherited so that they can be measured.
 func environment(node, databaseURL, amqpURL, exchange string) []string {
 	own := map[string]string{
-		"CLOCKD_DATABASE_URL": databaseURL, "CLOCKD_LISTEN": "127.0.0.1:0", "CLOCKD_NODE": node, "CLOCKD_LOG_LEVEL": "warn",
-		"CLOCKD_AMQP_URL": "", "CLOCKD_AMQP_EXCHANGE": "clock", "CLOCKD_AMQP_DECLARE_QUEUES": "", "CLOCKD_NO_MIGRATE": "",
+		"CLOCKD_DATABASE_URL": databaseURL, "CLOCKD_LISTEN": "127.0.0.1:0", "CLOCKD_NODE": node,
+		"CLOCKD_LOG_LEVEL": "warn",
+		"CLOCKD_AMQP_URL":  "", "CLOCKD_AMQP_EXCHANGE": "clock", "CLOCKD_AMQP_DECLARE_QUEUES": "",
+		"CLOCKD_NO_MIGRATE": "",
 	}
 	if exchange != "" {
 		own["CLOCKD_AMQP_URL"], own["CLOCKD_AMQP_EXCHANGE"] = amqpURL, exchange

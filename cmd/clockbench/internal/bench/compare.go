@@ -38,7 +38,8 @@ func Compare(out io.Writer, before, now *Report) error {
 	line("\nWHAT\tBEFORE\tNOW\tRATIO\tOF CEILING BEFORE\tNOW\tCHANGE\n")
 	for _, p := range pairs {
 		was, is := p.ofCeiling()
-		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.now.What, number(p.before.Value, p.before.Unit), number(p.now.Value, p.now.Unit), p.ratio(), was, is, p.change())
+		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.now.What, number(p.before.Value, p.before.Unit),
+			number(p.now.Value, p.now.Unit), p.ratio(), was, is, p.change())
 	}
 	line("\nCHANGE: whether all rounds of one run are better than all rounds of the other. Runs with the same ceiling are compared by their\n" +
 		"ratios to it. Blank if neither run has several rounds.\n")
@@ -65,7 +66,8 @@ func match(before, now []Figure) (pairs []pair, gone, added []*Figure) {
 				continue
 			}
 			at := slices.IndexFunc(left, func(f *Figure) bool {
-				return f.Stage == now[i].Stage && f.What == now[i].What && f.Unit == now[i].Unit && (!sameCeiling || f.CeilingWhat == now[i].CeilingWhat)
+				return f.Stage == now[i].Stage && f.What == now[i].What && f.Unit == now[i].Unit &&
+					(!sameCeiling || f.CeilingWhat == now[i].CeilingWhat)
 			})
 			if at >= 0 {
 				partners[i] = left[at]

@@ -30,14 +30,17 @@ func TestChangeComparesAllRounds(t *testing.T) {
 		{"no rounds", Figure{Unit: perSecond, Value: 1}, Figure{Unit: perSecond, Value: 2}, ""},
 		{"no rounds before", Figure{Unit: perSecond, Value: 1}, rate(2, 3), changeBetter},
 		{
-			"faster on a faster machine", rate(1, 2, 3).besideAll("bare", samples{2, 4, 6}), rate(10, 20, 30).besideAll("bare", samples{20, 40, 60}),
+			"faster on a faster machine", rate(1, 2, 3).besideAll("bare", samples{2, 4, 6}),
+			rate(10, 20, 30).besideAll("bare", samples{20, 40, 60}),
 			changeSame,
 		},
 		{
-			"as fast on a slower machine", rate(1, 1).besideAll("bare", samples{4, 4}), rate(1, 1).besideAll("bare", samples{2, 2}),
+			"as fast on a slower machine", rate(1, 1).besideAll("bare", samples{4, 4}),
+			rate(1, 1).besideAll("bare", samples{2, 2}),
 			changeBetter,
 		},
-		{"another ceiling", rate(1, 1).besideAll("bare", samples{4, 4}), rate(1, 1).besideAll("other", samples{2, 2}), changeSame},
+		{"another ceiling", rate(1, 1).besideAll("bare", samples{4, 4}), rate(1, 1).besideAll("other", samples{2, 2}),
+			changeSame},
 		{"a ceiling without rounds", rate(1, 1).beside("bare", 4), rate(1, 1).beside("bare", 5), changeWorse},
 		{"no ceiling before", rate(1, 1), rate(2, 2).beside("bare", 5), changeBetter},
 	} {
@@ -49,12 +52,16 @@ func TestChangeComparesAllRounds(t *testing.T) {
 
 func TestMatchPairsEqualFigures(t *testing.T) {
 	before := []Figure{
-		{Stage: "a", What: "x", Value: 1, CeilingWhat: "c1"}, {Stage: "a", What: "x", Value: 2, CeilingWhat: "c2"}, {Stage: "b", What: "x", Value: 3},
-		{Stage: "a", What: "old"}, {Stage: "a", What: "renamed", Value: 4, CeilingWhat: "c1"}, {Stage: "a", What: "unit", Unit: millis},
+		{Stage: "a", What: "x", Value: 1, CeilingWhat: "c1"}, {Stage: "a", What: "x", Value: 2, CeilingWhat: "c2"},
+		{Stage: "b", What: "x", Value: 3},
+		{Stage: "a", What: "old"}, {Stage: "a", What: "renamed", Value: 4, CeilingWhat: "c1"},
+		{Stage: "a", What: "unit", Unit: millis},
 	}
 	now := []Figure{
-		{Stage: "b", What: "x", Value: 3}, {Stage: "a", What: "x", Value: 2, CeilingWhat: "c2"}, {Stage: "a", What: "x", Value: 1, CeilingWhat: "c1"},
-		{Stage: "a", What: "new"}, {Stage: "a", What: "renamed", Value: 4, CeilingWhat: "c3"}, {Stage: "a", What: "unit", Unit: micros},
+		{Stage: "b", What: "x", Value: 3}, {Stage: "a", What: "x", Value: 2, CeilingWhat: "c2"},
+		{Stage: "a", What: "x", Value: 1, CeilingWhat: "c1"},
+		{Stage: "a", What: "new"}, {Stage: "a", What: "renamed", Value: 4, CeilingWhat: "c3"},
+		{Stage: "a", What: "unit", Unit: micros},
 	}
 	pairs, gone, added := match(before, now)
 	if len(pairs) != 4 {
@@ -72,16 +79,20 @@ func TestMatchPairsEqualFigures(t *testing.T) {
 
 func TestComparePrintsChangesAndDifferences(t *testing.T) {
 	before := &Report{
-		Version: "1", Started: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Database: "MariaDB", Target: "stream", Plan: Plan{Herd: 1, Rate: 5},
+		Version: "1", Started: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Database: "MariaDB", Target: "stream",
+		Plan: Plan{Herd: 1, Rate: 5},
 		Host: Host{Cores: 2, CPU: "x"},
 		Figures: []Figure{
-			figureOf("herd", perSecond, samples{1000, 1100}).besideAll("bare loop", samples{2000, 2000}), {What: "old", Unit: millis}, {What: "zero", Unit: millis},
+			figureOf("herd", perSecond, samples{1000, 1100}).besideAll("bare loop", samples{2000, 2000}),
+			{What: "old", Unit: millis}, {What: "zero", Unit: millis},
 		},
 	}
 	now := *before
-	now.Version, now.Host, now.Plan = "2", Host{Cores: 4, CPU: "x"}, Plan{Herd: 2, Rate: 5, DistributionPending: []int{1}}
+	now.Version, now.Host, now.Plan = "2", Host{Cores: 4, CPU: "x"}, Plan{Herd: 2, Rate: 5,
+		DistributionPending: []int{1}}
 	now.Figures = []Figure{
-		figureOf("herd", perSecond, samples{1500, 1600}).besideAll("bare loop", samples{2000, 2000}), {What: "new", Unit: millis},
+		figureOf("herd", perSecond, samples{1500, 1600}).besideAll("bare loop", samples{2000, 2000}),
+		{What: "new", Unit: millis},
 		{What: "zero", Unit: millis, Value: 1},
 	}
 	var out bytes.Buffer
@@ -110,7 +121,8 @@ not measured before: new
 func TestReadReportRefusesOtherFiles(t *testing.T) {
 	directory := t.TempDir()
 	for name, test := range map[string]struct{ text, want string }{
-		"good.json":  {`{"version":"1","distribution":[{"alarms":1,"lateness":{"max_us":7,"buckets_us":[[7,1]]}}]}`, ""},
+		"good.json": {`{"version":"1","distribution":[{"alarms":1,"lateness":{"max_us":7,"buckets_us":[[7,1]]}}]}`,
+			""},
 		"other.json": {`{}`, "other.json is not the JSON of a bench"},
 		"text.json":  {`WHAT`, "text.json: invalid character"},
 	} {
@@ -123,7 +135,8 @@ func TestReadReportRefusesOtherFiles(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 		if err == nil {
-			if text, err := json.Marshal(r.Distribution[0].Lateness); err != nil || !strings.Contains(test.text, string(text)) {
+			if text, err := json.Marshal(r.Distribution[0].Lateness); err != nil ||
+				!strings.Contains(test.text, string(text)) {
 				t.Errorf("%s: %s, %v", name, text, err)
 			}
 		}

@@ -80,14 +80,16 @@ func (r *run) writeSteps(ctx context.Context, b *testbed) []costStep {
 // ringCosts counts the cost of rings in a herd and at a constant rate.
 func (r *run) ringCosts(ctx context.Context, b *testbed, m *meter) error {
 	herd, err := r.countHerd(ctx, b, m, countedHerd{
-		stage: stageCost, label: "ring, herd", n: r.cfg.Herd, dueTimes: func(due int64) func(int) int64 { return func(int) int64 { return due } },
+		stage: stageCost, label: "ring, herd", n: r.cfg.Herd,
+		dueTimes: func(due int64) func(int) int64 { return func(int) int64 { return due } },
 	})
 	if err != nil {
 		return err
 	}
 	n := int(float64(r.cfg.Rate) * min(r.cfg.For, bareFor).Seconds())
 	steady, err := r.countHerd(ctx, b, m, countedHerd{
-		stage: stageCost, label: fmt.Sprintf("ring, %d/s", r.cfg.Rate), n: n, dueTimes: func(due int64) func(int) int64 { return evenly(due, r.cfg.Rate) },
+		stage: stageCost, label: fmt.Sprintf("ring, %d/s", r.cfg.Rate), n: n,
+		dueTimes: func(due int64) func(int) int64 { return evenly(due, r.cfg.Rate) },
 	})
 	if err != nil {
 		return err
@@ -123,7 +125,9 @@ func (r *run) countHerd(ctx context.Context, b *testbed, m *meter, h countedHerd
 	return c, errors.New("alarms cannot be set fast enough to be counted")
 }
 
-func (r *run) countTally(ctx context.Context, b *testbed, m *meter, h countedHerd, t *tally, due int64) (c Cost, inTime bool, err error) {
+func (r *run) countTally(
+	ctx context.Context, b *testbed, m *meter, h countedHerd, t *tally, due int64,
+) (c Cost, inTime bool, err error) {
 	consumer, err := b.consume(ctx, t)
 	if err != nil {
 		return c, false, err

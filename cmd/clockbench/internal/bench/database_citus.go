@@ -74,7 +74,8 @@ func citusWorkers(ctx context.Context, coordinator string) ([]string, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	rows, err := conn.Query(ctx, "SELECT concat(nodename, ':', nodeport) FROM pg_dist_node WHERE groupid <> 0 ORDER BY nodeid")
+	rows, err := conn.Query(ctx,
+		"SELECT concat(nodename, ':', nodeport) FROM pg_dist_node WHERE groupid <> 0 ORDER BY nodeid")
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,8 @@ func citusWorkers(ctx context.Context, coordinator string) ([]string, error) {
 }
 
 func (d *citusDatabase) Engine(ctx context.Context) (version string, err error) {
-	err = d.own.QueryRow(ctx, "SELECT concat('Citus ', extversion) FROM pg_extension WHERE extname = 'citus'").Scan(&version)
+	err = d.own.QueryRow(ctx,
+		"SELECT concat('Citus ', extversion) FROM pg_extension WHERE extname = 'citus'").Scan(&version)
 	return fmt.Sprintf("%s, %d workers", version, len(d.servers)-1), err
 }
 

@@ -171,7 +171,8 @@ func (t *mysqlTable) Insert(ctx context.Context, rows []bareRow) error {
 		r := &rows[i]
 		args = append(args, r.businessID, r.shard, r.payload, r.at, r.at, r.now, r.now)
 	}
-	_, err := t.db.ExecContext(ctx, "INSERT INTO "+t.name+" ("+insertColumns+") VALUES "+placeholders(mysqlTuple, len(rows)), args...)
+	_, err := t.db.ExecContext(ctx,
+		"INSERT INTO "+t.name+" ("+insertColumns+") VALUES "+placeholders(mysqlTuple, len(rows)), args...)
 	return err
 }
 
@@ -181,8 +182,10 @@ func (t *mysqlTable) Cancel(ctx context.Context, businessIDs []string, now int64
 	for _, id := range businessIDs {
 		args = append(args, id)
 	}
-	_, err := t.db.ExecContext(ctx, "UPDATE "+t.name+" SET state = 6, next_try_time = NULL, update_time = ?, finished_at = ? "+
-		"WHERE application = '"+bareApplication+"' AND business_id IN ("+placeholders("?", len(businessIDs))+") AND state = 1", args...)
+	_, err := t.db.ExecContext(ctx,
+		"UPDATE "+t.name+" SET state = 6, next_try_time = NULL, update_time = ?, finished_at = ? "+
+			"WHERE application = '"+bareApplication+"' AND business_id IN ("+placeholders("?",
+			len(businessIDs))+") AND state = 1", args...)
 	return err
 }
 
@@ -190,7 +193,9 @@ func (t *mysqlTable) IDs(ctx context.Context) ([]int64, error) {
 	return queryIDs(ctx, t.db, "SELECT id FROM "+t.name+" ORDER BY next_try_time, id")
 }
 
-func (t *mysqlTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
+func (t *mysqlTable) Claim(
+	ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error,
+) error {
 	tx, err := t.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
@@ -203,11 +208,13 @@ func (t *mysqlTable) Claim(ctx context.Context, ids []int64, now int64, claimID 
 		args = append(args, id)
 	}
 	args = append(args, now)
-	if _, err := tx.ExecContext(ctx, "UPDATE "+t.name+" SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
-		"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN ("+idList+") AND state = 1 AND next_try_time <= ?", args...); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		"UPDATE "+t.name+" SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
+			"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN ("+idList+") AND state = 1 AND next_try_time <= ?", args...); err != nil {
 		return err
 	}
-	rings, err := queryRings(ctx, tx, now, claimID, "SELECT "+ringColumns+" FROM "+t.name+" WHERE id IN ("+idList+") AND claim_id = ?",
+	rings, err := queryRings(ctx, tx, now, claimID,
+		"SELECT "+ringColumns+" FROM "+t.name+" WHERE id IN ("+idList+") AND claim_id = ?",
 		append(args[4:4+len(ids):4+len(ids)], claimID)...)
 	if err != nil {
 		return err
@@ -240,7 +247,9 @@ func queryIDs(ctx context.Context, q querier, query string) (ids []int64, err er
 }
 
 // queryRings runs a query that returns ringColumns.
-func queryRings(ctx context.Context, q querier, now int64, claimID, query string, args ...any) (rings []bareRing, err error) {
+func queryRings(
+	ctx context.Context, q querier, now int64, claimID, query string, args ...any,
+) (rings []bareRing, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

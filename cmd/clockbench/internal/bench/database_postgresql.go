@@ -90,11 +90,13 @@ func (d *postgresDatabase) Drop(ctx context.Context) error {
 // Bare copies the table with its indexes. It copies the storage parameters separately, because LIKE leaves them out.
 func (d *postgresDatabase) Bare(ctx context.Context) (bareTable, error) {
 	var options string
-	err := d.own.QueryRow(ctx, "SELECT coalesce(array_to_string(reloptions, ', '), '') FROM pg_class WHERE oid = 'alarm'::regclass").Scan(&options)
+	err := d.own.QueryRow(ctx,
+		"SELECT coalesce(array_to_string(reloptions, ', '), '') FROM pg_class WHERE oid = 'alarm'::regclass").Scan(&options)
 	if err != nil {
 		return nil, fmt.Errorf("read the table's parameters: %w", err)
 	}
-	statements := []string{"DROP TABLE IF EXISTS " + bareName, "CREATE TABLE " + bareName + " (LIKE " + fullName + " INCLUDING ALL)"}
+	statements := []string{"DROP TABLE IF EXISTS " + bareName,
+		"CREATE TABLE " + bareName + " (LIKE " + fullName + " INCLUDING ALL)"}
 	if options != "" {
 		statements = append(statements, "ALTER TABLE "+bareName+" SET ("+options+")")
 	}
@@ -166,9 +168,10 @@ func (t *postgresTable) Insert(ctx context.Context, rows []bareRow) error {
 // Cancel joins the keys, as clockd does. Without the join the planner would read all rows of an application that its
 // statistics do not know, because it estimates one row.
 func (t *postgresTable) Cancel(ctx context.Context, businessIDs []string, now int64) error {
-	_, err := t.pool.Exec(ctx, "UPDATE "+t.name+" a SET state = 6, next_try_time = NULL, update_time = $2, finished_at = $2 "+
-		"FROM (SELECT '"+bareApplication+"'::varchar AS application, unnest($1::varchar[]) AS business_id) k "+
-		"WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1", businessIDs, now)
+	_, err := t.pool.Exec(ctx,
+		"UPDATE "+t.name+" a SET state = 6, next_try_time = NULL, update_time = $2, finished_at = $2 "+
+			"FROM (SELECT '"+bareApplication+"'::varchar AS application, unnest($1::varchar[]) AS business_id) k "+
+			"WHERE a.application = k.application AND a.business_id = k.business_id AND a.state = 1", businessIDs, now)
 	return err
 }
 
@@ -183,7 +186,9 @@ func (t *postgresTable) IDs(ctx context.Context) ([]int64, error) {
 const postgresClaim = " SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = $3, rung_at = $2, " +
 	"update_time = $2, finished_at = $2 WHERE id = ANY($1) AND state = 1 AND next_try_time <= $2 RETURNING " + ringColumns
 
-func (t *postgresTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
+func (t *postgresTable) Claim(
+	ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error,
+) error {
 	tx, err := t.pool.Begin(ctx)
 	if err != nil {
 		return err

@@ -90,7 +90,8 @@ func (d *sqliteDatabase) Full(context.Context) (bareTable, error) { return openS
 
 // openSQLite opens a file for fast and durable writes.
 func openSQLite(path string) (*sqliteTable, error) {
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	db, err := sql.Open("sqlite",
+		"file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,8 @@ func (d *sqliteDatabase) definition(ctx context.Context) (statements []string, e
 		return nil, err
 	}
 	defer func() { _ = db.Close() }()
-	rows, err := db.QueryContext(ctx, "SELECT sql FROM sqlite_master WHERE tbl_name = 'alarm' AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC")
+	rows, err := db.QueryContext(ctx,
+		"SELECT sql FROM sqlite_master WHERE tbl_name = 'alarm' AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC")
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +141,16 @@ func (t *sqliteTable) Insert(ctx context.Context, rows []bareRow) error {
 		r := &rows[i]
 		args = append(args, r.businessID, r.shard, r.payload, r.at, r.at, r.now, r.now)
 	}
-	_, err := t.db.ExecContext(ctx, "INSERT INTO "+fullName+" ("+insertColumns+") VALUES "+placeholders(sqliteTuple, len(rows)), args...)
+	_, err := t.db.ExecContext(ctx,
+		"INSERT INTO "+fullName+" ("+insertColumns+") VALUES "+placeholders(sqliteTuple, len(rows)), args...)
 	return err
 }
 
 func (t *sqliteTable) Cancel(ctx context.Context, businessIDs []string, now int64) error {
-	_, err := t.db.ExecContext(ctx, "UPDATE "+fullName+" SET state = 6, next_try_time = NULL, update_time = ?, finished_at = ? "+
-		"WHERE application = '"+bareApplication+"' AND business_id IN (SELECT value FROM json_each(?)) AND state = 1", now, now, jsonOf(businessIDs))
+	_, err := t.db.ExecContext(ctx,
+		"UPDATE "+fullName+" SET state = 6, next_try_time = NULL, update_time = ?, finished_at = ? "+
+			"WHERE application = '"+bareApplication+"' AND business_id IN (SELECT value FROM json_each(?)) AND state = 1",
+		now, now, jsonOf(businessIDs))
 	return err
 }
 
@@ -153,15 +158,18 @@ func (t *sqliteTable) IDs(ctx context.Context) ([]int64, error) {
 	return queryIDs(ctx, t.db, "SELECT id FROM "+fullName+" ORDER BY next_try_time, id")
 }
 
-func (t *sqliteTable) Claim(ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error) error {
+func (t *sqliteTable) Claim(
+	ctx context.Context, ids []int64, now int64, claimID string, do func([]bareRing) error,
+) error {
 	tx, err := t.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	rings, err := queryRings(ctx, tx, now, claimID, "UPDATE "+fullName+" SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
-		"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN (SELECT value FROM json_each(?)) AND state = 1 AND next_try_time <= ? "+
-		"RETURNING "+ringColumns, claimID, now, now, now, jsonOf(ids), now)
+	rings, err := queryRings(ctx, tx, now, claimID,
+		"UPDATE "+fullName+" SET state = 3, next_try_time = NULL, ring_no = ring_no + 1, claim_id = ?, "+
+			"rung_at = ?, update_time = ?, finished_at = ? WHERE id IN (SELECT value FROM json_each(?)) AND state = 1 AND next_try_time <= ? "+
+			"RETURNING "+ringColumns, claimID, now, now, now, jsonOf(ids), now)
 	if err != nil {
 		return err
 	}

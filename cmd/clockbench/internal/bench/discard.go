@@ -31,7 +31,8 @@ func (Discard) MaxPayload() int { return clock.DefaultMaxPayload }
 // scheduled returns the alarm that every cancel finds.
 func scheduled(key clock.Key, now clock.Instant) *clock.Alarm {
 	set := clock.Set{Key: key, Content: clock.Content{
-		RingAt: now.Add(time.Hour), LatestRingAt: clock.NoInstant, Payload: barePayload, PayloadKind: clock.JSON, ContentType: contentType,
+		RingAt: now.Add(time.Hour), LatestRingAt: clock.NoInstant, Payload: barePayload, PayloadKind: clock.JSON,
+		ContentType: contentType,
 	}}
 	d := clock.Op{Set: &set}.Decide(nil, now)
 	return &d.Alarm

@@ -12,8 +12,9 @@ func TestDiscardValidatesAndDecides(t *testing.T) {
 	key := clock.Key{Application: application, BusinessID: "single-1"}
 	set := func(change func(*clock.Set)) clock.Op {
 		s := &clock.Set{Key: key, Content: clock.Content{
-			RingAt: 1, LatestRingAt: clock.NoInstant, Payload: barePayload, PayloadKind: clock.JSON, ContentType: contentType,
-			Retry: clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings,
+			RingAt: 1, LatestRingAt: clock.NoInstant, Payload: barePayload, PayloadKind: clock.JSON,
+			ContentType: contentType,
+			Retry:       clock.DefaultRetryPolicy(), MaxRings: clock.DefaultMaxRings,
 		}}
 		change(s)
 		return clock.Op{Set: s}

@@ -76,7 +76,9 @@ func (rounds *herdRounds) add(h *herd) {
 // ringHerd sets n alarms under a new series name and waits for their rings. If the alarms were due before all were set,
 // it sets another series, further ahead. It calls disturb once a tenth of the herd has rung, if all alarms were set
 // before they were due; nil: nothing disturbs.
-func (r *run) ringHerd(ctx context.Context, b *testbed, stage, name string, n int, disturb func() error) (h herd, err error) {
+func (r *run) ringHerd(
+	ctx context.Context, b *testbed, stage, name string, n int, disturb func() error,
+) (h herd, err error) {
 	err = r.inTime(b, n, func(try int, ahead time.Duration) error {
 		due := b.now() + ahead.Milliseconds()
 		t := newTally(series(fmt.Sprintf("%s%d", name, try)), n, func(int) int64 { return due }, b.offset)
@@ -112,7 +114,9 @@ func whenRung(ctx context.Context, t *tally, n int, do func() error) (stop func(
 
 // ringTally sets the tally's alarms, all due at once, and takes their rings. If they were due before the last was set,
 // it waits for all rings and returns errSlow.
-func (r *run) ringTally(ctx context.Context, b *testbed, t *tally, due int64, disturb func() error) (h herd, err error) {
+func (r *run) ringTally(
+	ctx context.Context, b *testbed, t *tally, due int64, disturb func() error,
+) (h herd, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
 		return h, err
@@ -190,7 +194,8 @@ func (r *run) addHerd(b *testbed, stage, what string, rounds *herdRounds) {
 	r.add(stage,
 		figureOf(what+", first ring after", millis, rounds.first),
 		figureOf(what+", clockd's processor time each", micros, rounds.costs),
-		figureOf(what+", the same with the consumer's", micros, rounds.clients).besideAll("bare loop", rounds.bareClients),
+		figureOf(what+", the same with the consumer's", micros, rounds.clients).besideAll("bare loop",
+			rounds.bareClients),
 		Figure{What: "peak RSS after the " + what, Unit: mebibytes, Value: mib(b.child.peakRSS())},
 	)
 }
@@ -228,7 +233,9 @@ func (r *run) bareHerd(ctx context.Context, b *testbed, headers bool) (perSecond
 
 // bareTestbed fills the table with the tally's alarms. It makes the ringer that rings them and the consumer that takes
 // the rings.
-func bareTestbed(ctx context.Context, b *testbed, table bareTable, t *tally, headers bool) (ids []int64, ringer *bareRinger, c *consumer, err error) {
+func bareTestbed(
+	ctx context.Context, b *testbed, table bareTable, t *tally, headers bool,
+) (ids []int64, ringer *bareRinger, c *consumer, err error) {
 	if _, err = fill(ctx, table, t.series, len(t.first), t.ringAt); err != nil {
 		return nil, nil, nil, err
 	}
@@ -287,7 +294,8 @@ func (t *noTable) Claim(_ context.Context, ids []int64, now int64, claimID strin
 	rings := make([]bareRing, len(ids))
 	for i, id := range ids {
 		rings[i] = bareRing{
-			id: id, businessID: t.series.id(int(id)), payload: t.series.appendPayload(nil, int(id)), ringAt: now, generation: 1, ringNo: 1,
+			id: id, businessID: t.series.id(int(id)), payload: t.series.appendPayload(nil, int(id)), ringAt: now,
+			generation: 1, ringNo: 1,
 			rungAt: now, claimID: claimID,
 		}
 	}

@@ -15,8 +15,10 @@ func TestHistogramBucketsSurviveJSON(t *testing.T) {
 	}{
 		{nil, `{"max_us":0,"buckets_us":null}`},
 		{[]time.Duration{-time.Second, 0, 999}, `{"max_us":0,"buckets_us":[[0,3]]}`},
-		{[]time.Duration{31 * time.Microsecond, 32 * time.Microsecond, 33 * time.Microsecond}, `{"max_us":33,"buckets_us":[[31,1],[33,2]]}`},
-		{[]time.Duration{time.Second, time.Second + time.Microsecond, time.Millisecond}, `{"max_us":1000001,"buckets_us":[[1023,1],[1015807,2]]}`},
+		{[]time.Duration{31 * time.Microsecond, 32 * time.Microsecond, 33 * time.Microsecond},
+			`{"max_us":33,"buckets_us":[[31,1],[33,2]]}`},
+		{[]time.Duration{time.Second, time.Second + time.Microsecond, time.Millisecond},
+			`{"max_us":1000001,"buckets_us":[[1023,1],[1015807,2]]}`},
 	} {
 		h := histogramOf(test.all)
 		got, err := json.Marshal(h)

@@ -24,8 +24,9 @@ type Host struct {
 func thisHost() Host {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // if the file does not exist, Kernel stays empty
 	return Host{
-		Cores: runtime.GOMAXPROCS(0), CPU: procField("/proc/cpuinfo", "model name"), MemoryMiB: procKiB("/proc/meminfo", "MemTotal") / 1024,
-		OS: runtime.GOOS + "/" + runtime.GOARCH, Kernel: strings.TrimSpace(string(kernel)), Go: runtime.Version(),
+		Cores: runtime.GOMAXPROCS(0), CPU: procField("/proc/cpuinfo", "model name"),
+		MemoryMiB: procKiB("/proc/meminfo", "MemTotal") / 1024,
+		OS:        runtime.GOOS + "/" + runtime.GOARCH, Kernel: strings.TrimSpace(string(kernel)), Go: runtime.Version(),
 	}
 }
 

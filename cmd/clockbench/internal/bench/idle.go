@@ -25,9 +25,12 @@ func (r *run) idle(ctx context.Context, b *testbed, stage, suffix string) error 
 	}
 	took := time.Since(begun)
 	share := func(used time.Duration) float64 { return 100 * used.Seconds() / took.Seconds() }
-	r.add(stage, Figure{What: "idle, of a core" + suffix, Unit: percent, Value: share(b.child.cpu() - own)}.atMost(idleTarget))
+	r.add(stage,
+		Figure{What: "idle, of a core" + suffix, Unit: percent, Value: share(b.child.cpu() - own)}.atMost(idleTarget))
 	if server != 0 {
-		r.add(stage, Figure{What: "idle, of a core by the database" + suffix, Unit: percent, Value: share(familyTime(server) - database)})
+		r.add(stage,
+			Figure{What: "idle, of a core by the database" + suffix, Unit: percent,
+				Value: share(familyTime(server) - database)})
 	}
 	return nil
 }

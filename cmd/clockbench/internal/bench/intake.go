@@ -178,7 +178,8 @@ func (r *run) publishDelayed(ctx context.Context, b *testbed, t *tally, headers 
 				return err
 			}
 			c, err := p.ch.PublishWithDeferredConfirm(p.exchange, p.key, true, false, amqp.Publishing{
-				DeliveryMode: amqp.Persistent, ContentType: contentType, MessageId: t.series.id(i), CorrelationId: t.series.id(i), Headers: table,
+				DeliveryMode: amqp.Persistent, ContentType: contentType, MessageId: t.series.id(i),
+				CorrelationId: t.series.id(i), Headers: table,
 				Body: t.series.appendPayload(nil, i),
 			})
 			if err != nil {

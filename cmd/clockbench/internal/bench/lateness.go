@@ -35,7 +35,9 @@ func (r *run) lateness(ctx context.Context, b *testbed) error {
 	if err := r.warmUp(ctx, b); err != nil {
 		return err
 	}
-	return r.latenessAt(ctx, b, &steady{stage: stageLateness, what: fmt.Sprintf("lateness at %d/s", r.cfg.Rate), name: "late", rate: r.cfg.Rate})
+	return r.latenessAt(ctx, b,
+		&steady{stage: stageLateness, what: fmt.Sprintf("lateness at %d/s", r.cfg.Rate), name: "late",
+			rate: r.cfg.Rate})
 }
 
 // latenessAt measures the lateness at one rate.
@@ -75,7 +77,8 @@ func (r *run) ringSteadily(ctx context.Context, b *testbed, s *steady) (late spr
 		return r.takeSteadily(ctx, b, s, t, func() error { return r.setSteadily(ctx, b, t, s.rate) })
 	}
 	err = r.inTime(b, n, func(try int, ahead time.Duration) error {
-		t := newTally(series(fmt.Sprintf("%s%d", s.name, try)), n, evenly(b.now()+ahead.Milliseconds(), s.rate), b.offset)
+		t := newTally(series(fmt.Sprintf("%s%d", s.name, try)), n, evenly(b.now()+ahead.Milliseconds(), s.rate),
+			b.offset)
 		late, err = r.takeSteadily(ctx, b, s, t, func() error { return r.setBefore(ctx, b, t) })
 		return err
 	})
@@ -84,7 +87,9 @@ func (r *run) ringSteadily(ctx context.Context, b *testbed, s *steady) (late spr
 
 // takeSteadily calls set, which sets the tally's alarms, and takes their rings. It waits for the rings even if set
 // returns errSlow.
-func (r *run) takeSteadily(ctx context.Context, b *testbed, s *steady, t *tally, set func() error) (late spread, err error) {
+func (r *run) takeSteadily(
+	ctx context.Context, b *testbed, s *steady, t *tally, set func() error,
+) (late spread, err error) {
 	c, err := b.consume(ctx, t)
 	if err != nil {
 		return late, err

@@ -26,7 +26,8 @@ func runTests(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(directory) }()
 	executable, baseline = filepath.Join(directory, "clockd"), filepath.Join(directory, "clockbench")
 	// as `make build` does, so that both share what is built
-	build := exec.Command("go", "build", "-trimpath", "-o", directory, "github.com/clockd/clockd/cmd/clockd", "github.com/clockd/clockd/cmd/clockbench")
+	build := exec.Command("go", "build", "-trimpath", "-o", directory, "github.com/clockd/clockd/cmd/clockd",
+		"github.com/clockd/clockd/cmd/clockbench")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)

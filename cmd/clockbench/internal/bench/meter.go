@@ -39,7 +39,8 @@ const (
 
 // columnNames are the names of the columns in the JSON.
 var columnNames = [columns]string{
-	"statements", "round_trips", "transactions", "fsyncs", "log_bytes", "frames_out", "frames_in", "broker_bytes", "allocations",
+	"statements", "round_trips", "transactions", "fsyncs", "log_bytes", "frames_out", "frames_in", "broker_bytes",
+	"allocations",
 	"allocated_bytes", "processor_us", "methods_out", "headers_out", "bodies_out", "methods_in",
 }
 

@@ -16,7 +16,9 @@ const lineChunk = 32 << 10
 
 // streamLines sends the application's alarms from..to-1 as lines over a connection of its own, and reads the results
 // while it sends. line appends the line of alarm n. The result of every line must have the status want.
-func streamLines(ctx context.Context, base, application string, from, to, want int, line func(b []byte, n int) []byte) error {
+func streamLines(
+	ctx context.Context, base, application string, from, to, want int, line func(b []byte, n int) []byte,
+) error {
 	c, err := dialHTTP(ctx, base)
 	if err != nil {
 		return err
@@ -36,7 +38,8 @@ func streamLines(ctx context.Context, base, application string, from, to, want i
 
 func (c *httpConn) sendLines(from, to int, line func(b []byte, n int) []byte) error {
 	c.head(http.MethodPost, nil)
-	c.out = append(c.out, "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"...)
+	c.out = append(c.out,
+		"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"...)
 	if _, err := c.conn.Write(c.out); err != nil {
 		return err
 	}

@@ -74,7 +74,8 @@ func (r *run) measureNodes(ctx context.Context, b *testbed, result *nodesResult)
 	}
 	label := nodesText(result.count)
 	result.herd, err = r.countHerd(ctx, b, m, countedHerd{
-		stage: stageNodes, label: label + ", herd", n: max(r.cfg.Herd/2, 1), dueTimes: func(due int64) func(int) int64 { return func(int) int64 { return due } },
+		stage: stageNodes, label: label + ", herd", n: max(r.cfg.Herd/2, 1),
+		dueTimes: func(due int64) func(int) int64 { return func(int) int64 { return due } },
 	})
 	if err != nil {
 		return err
@@ -100,13 +101,16 @@ func (r *run) addNodes(n, alone *nodesResult) {
 		return
 	}
 	r.add(stageNodes, p50.beside(beside, ms(alone.late.P50)), p99.beside(beside, ms(alone.late.P99)),
-		Figure{What: label + ", shards: most less fewest", Value: float64(n.uneven)}.judged(fmt.Sprintf("<= %d", nodesUneven), n.uneven <= nodesUneven))
+		Figure{What: label + ", shards: most less fewest",
+			Value: float64(n.uneven)}.judged(fmt.Sprintf("<= %d", nodesUneven), n.uneven <= nodesUneven))
 	for _, work := range []struct{ several, one Cost }{{n.herd, alone.herd}, {n.steady, alone.steady}} {
 		for _, c := range []column{colStatements, colTransactions, colLogBytes} {
 			value, counted := work.several.value(c)
 			one, _ := work.one.value(c)
 			if counted {
-				r.add(stageNodes, Figure{What: work.several.What + ", " + columnText(c), Value: value}.beside(beside, one).ratioAtMost(nodesWork))
+				r.add(stageNodes,
+					Figure{What: work.several.What + ", " + columnText(c), Value: value}.beside(beside,
+						one).ratioAtMost(nodesWork))
 			}
 		}
 	}

@@ -30,7 +30,8 @@ func (o *overloadRounds) add(h *herd) {
 func (r *run) overload(ctx context.Context) error {
 	parts := []func(context.Context) error{inTestbedOf(r.makeOverloadTestbed, r.herdsUnderLoad), r.inTestbed(r.flood)}
 	if r.cfg.AMQPURL != "" {
-		parts = append(parts, inTestbedOf(r.makeSlowedTestbed, r.slowBroker), inTestbedOf(r.makeOverloadTestbed, r.killOne))
+		parts = append(parts, inTestbedOf(r.makeSlowedTestbed, r.slowBroker),
+			inTestbedOf(r.makeOverloadTestbed, r.killOne))
 	}
 	for _, part := range parts {
 		if err := part(ctx); err != nil {
@@ -86,8 +87,10 @@ func (r *run) addOverload(free, loaded *overloadRounds) {
 		figureOf(what+", last ring after", seconds, loaded.last).besideAll(beside, free.last),
 	)
 	if free.efficiencies.median() > 0 {
-		r.add(stageOverload, figureOf(what+", a second of processor time", perSecond, loaded.efficiencies).besideAll(beside, free.efficiencies).
-			ratioAtLeast(overloadTarget))
+		r.add(stageOverload,
+			figureOf(what+", a second of processor time", perSecond, loaded.efficiencies).besideAll(beside,
+				free.efficiencies).
+				ratioAtLeast(overloadTarget))
 	}
 }
 

@@ -38,7 +38,8 @@ func (r *run) silentBroker(ctx context.Context, b *testbed) error {
 		return err
 	}
 	r.add(stageOverload,
-		copiesFigure(fmt.Sprintf("broker silent for %s in a herd of %s", r.cfg.silence, commas(int64(r.cfg.Herd))), h.rings, 0),
+		copiesFigure(fmt.Sprintf("broker silent for %s in a herd of %s", r.cfg.silence, commas(int64(r.cfg.Herd))),
+			h.rings, 0),
 		Figure{What: "broker silent, last ring after", Unit: seconds, Value: h.took.Seconds()},
 	)
 	return nil
@@ -59,7 +60,8 @@ func (r *run) lateConfirms(ctx context.Context, b *testbed) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	b.proxies.slowBroker.delay(r.cfg.slowLeast, r.cfg.slowMost)
-	during, refused, err := r.probed(ctx, b, "during", func(ctx context.Context) error { return r.setSteadily(ctx, b, t, r.cfg.Rate) })
+	during, refused, err := r.probed(ctx, b, "during",
+		func(ctx context.Context) error { return r.setSteadily(ctx, b, t, r.cfg.Rate) })
 	rungBefore := t.sum().Rung
 	b.proxies.slowBroker.end()
 	fast := time.Now()
@@ -73,9 +75,11 @@ func (r *run) lateConfirms(ctx context.Context, b *testbed) (err error) {
 	r.addRings(b, stageOverload, rings)
 	what := "slow confirms"
 	r.add(stageOverload,
-		copiesFigure(fmt.Sprintf("%s of %s to %s at %d/s", what, r.cfg.slowLeast, r.cfg.slowMost, r.cfg.Rate), rings, 0),
+		copiesFigure(fmt.Sprintf("%s of %s to %s at %d/s", what, r.cfg.slowLeast, r.cfg.slowMost, r.cfg.Rate), rings,
+			0),
 		Figure{What: what + ", rung meanwhile", Value: float64(rungBefore)},
-		Figure{What: what + ", single sets and cancels, p99", Unit: millis, Value: ms(during.P99)}.beside("before", ms(before.P99)).atMost(unharmedP99),
+		Figure{What: what + ", single sets and cancels, p99", Unit: millis, Value: ms(during.P99)}.beside("before",
+			ms(before.P99)).atMost(unharmedP99),
 		Figure{What: what + ", single sets and cancels refused", Value: float64(refused)}.judged("0", refused == 0),
 		Figure{What: what + ", all rung after their end", Unit: seconds, Value: time.Since(fast).Seconds()}.
 			judged(fmt.Sprintf("<= %d s", recoveredWithin), t.lastRing().Sub(fast) <= recoveredWithin*time.Second),

@@ -28,7 +28,9 @@ const (
 
 // probed calls do. Meanwhile some connections set and cancel one alarm after the other. It returns how long these
 // requests took, and how many of them were refused.
-func (r *run) probed(ctx context.Context, b *testbed, name string, do func(context.Context) error) (took spread, refused int, err error) {
+func (r *run) probed(
+	ctx context.Context, b *testbed, name string, do func(context.Context) error,
+) (took spread, refused int, err error) {
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
 	var mu sync.Mutex
@@ -54,7 +56,9 @@ func (r *run) probed(ctx context.Context, b *testbed, name string, do func(conte
 
 // probe sets and cancels one alarm after the other until ctx ends. It calls done with the duration of each request, and
 // whether it was accepted.
-func (r *run) probe(ctx context.Context, base string, s series, dueAt func(n int) int64, done func(d time.Duration, ok bool)) error {
+func (r *run) probe(
+	ctx context.Context, base string, s series, dueAt func(n int) int64, done func(d time.Duration, ok bool),
+) error {
 	c, err := dialHTTP(ctx, base)
 	if err != nil {
 		return err
@@ -117,11 +121,15 @@ func (r *run) flood(ctx context.Context, b *testbed) error {
 	const what = "twice the load"
 	accepted := spreadOf(f.took)
 	r.add(stageOverload,
-		Figure{What: what + ", accepted", Unit: perSecond, Value: float64(len(f.took)) / f.lasted.Seconds()}.beside("best rate", bestRate).ratioAtLeast(goodputTarget),
+		Figure{What: what + ", accepted", Unit: perSecond,
+			Value: float64(len(f.took)) / f.lasted.Seconds()}.beside("best rate", bestRate).ratioAtLeast(goodputTarget),
 		Figure{What: what + ", refused", Unit: perSecond, Value: float64(f.refused) / f.lasted.Seconds()},
-		Figure{What: what + ", not sent, because all connections waited", Unit: perSecond, Value: float64(f.unsent) / f.lasted.Seconds()},
-		Figure{What: what + ", accepted, p99", Unit: millis, Value: ms(accepted.P99)}.beside("best rate", ms(best.P99)).atMost(floodP99Target),
-		Figure{What: fmt.Sprintf("lateness %d s after the flood, p99", recoveredWithin), Unit: millis, Value: ms(after.P99)}.
+		Figure{What: what + ", not sent, because all connections waited", Unit: perSecond,
+			Value: float64(f.unsent) / f.lasted.Seconds()},
+		Figure{What: what + ", accepted, p99", Unit: millis, Value: ms(accepted.P99)}.beside("best rate",
+			ms(best.P99)).atMost(floodP99Target),
+		Figure{What: fmt.Sprintf("lateness %d s after the flood, p99", recoveredWithin), Unit: millis,
+			Value: ms(after.P99)}.
 			beside("before it", ms(before.P99)).ratioAtMost(calmP99Target),
 	)
 	return nil
@@ -135,7 +143,9 @@ type floodResult struct {
 }
 
 // sendFlood sends single sets at a rate, whether or not the earlier ones have been answered.
-func sendFlood(ctx context.Context, base string, perSecond float64, lasts time.Duration, dueAt func(n int) int64) (f floodResult, err error) {
+func sendFlood(
+	ctx context.Context, base string, perSecond float64, lasts time.Duration, dueAt func(n int) int64,
+) (f floodResult, err error) {
 	const s = series("flood")
 	n := int(perSecond * lasts.Seconds())
 	arrivals := make(chan int) // unbuffered: an arrival that no connection takes is not sent

@@ -27,7 +27,8 @@ type pendingStage struct {
 func (r *run) pending(ctx context.Context, b *testbed) error {
 	p := &pendingStage{run: r, testbed: b, many: ", " + commas(int64(r.cfg.Pending)) + " pending"}
 	for _, step := range []func(context.Context) error{
-		p.setFew, p.ringAmongFew, p.setAmongFew, p.fill, p.setAmongMany, p.idle, p.ringAmongMany, p.ringFast, p.startAgain,
+		p.setFew, p.ringAmongFew, p.setAmongFew, p.fill, p.setAmongMany, p.idle, p.ringAmongMany, p.ringFast,
+		p.startAgain,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -68,7 +69,8 @@ func (p *pendingStage) fill(ctx context.Context) error {
 		return err
 	}
 	p.run.add(stagePending,
-		Figure{What: "set, NDJSON, up to " + commas(int64(n)) + " pending", Unit: perSecond, Value: rate(n, time.Since(begun))},
+		Figure{What: "set, NDJSON, up to " + commas(int64(n)) + " pending", Unit: perSecond,
+			Value: rate(n, time.Since(begun))},
 		p.peakRSS(p.many+" set").atMost(rssTarget),
 	)
 	return p.run.settle(ctx, p.testbed)
@@ -113,9 +115,11 @@ func (p *pendingStage) ringFast(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.run.add(stagePending, Figure{What: "herd, " + commas(int64(n)) + " due at once" + p.many, Unit: perSecond, Value: h.rate()})
+	p.run.add(stagePending,
+		Figure{What: "herd, " + commas(int64(n)) + " due at once" + p.many, Unit: perSecond, Value: h.rate()})
 	return p.run.latenessAt(ctx, p.testbed, &steady{
-		stage: stagePending, what: "lateness at half the herd's rate" + p.many, name: "half", rate: max(int(h.rate()/2), 1), before: true,
+		stage: stagePending, what: "lateness at half the herd's rate" + p.many, name: "half",
+		rate: max(int(h.rate()/2), 1), before: true,
 	})
 }
 
@@ -161,7 +165,8 @@ func (p *pendingStage) startAgain(ctx context.Context) error {
 // steadily describes the alarms that ring beside the pending alarms. name is the name of their series.
 func (p *pendingStage) steadily(name string) *steady {
 	perSecond := p.run.cfg.Rate
-	return &steady{stage: stagePending, what: fmt.Sprintf("lateness at %d/s%s", perSecond, p.many), name: name, rate: perSecond}
+	return &steady{stage: stagePending, what: fmt.Sprintf("lateness at %d/s%s", perSecond, p.many), name: name,
+		rate: perSecond}
 }
 
 // peakRSS returns the peak memory of the node since its start, as a figure.

@@ -34,7 +34,8 @@ const (
 
 // Stages returns the names of all stages, in the order in which they run.
 func Stages() []string {
-	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending, stageCost, stageNodes, stageIntake,
+	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending,
+		stageCost, stageNodes, stageIntake,
 		stageDistribution, stageOverload}
 }
 
@@ -84,10 +85,13 @@ type Config struct {
 // DefaultConfig returns a Config with the default of each field.
 func DefaultConfig() Config {
 	return Config{
-		Queue: Quorum, Sets: 200_000, Singles: 40_000, Herd: 200_000, Rate: 500, For: 20 * time.Second, Crowd: 1_000_000, Pending: 10_000_000,
-		Overdue: 100_000, Rounds: 3, ahead: 3 * time.Second, settle: 20 * time.Second, idle: 20 * time.Second, few: 10_000,
+		Queue: Quorum, Sets: 200_000, Singles: 40_000, Herd: 200_000, Rate: 500, For: 20 * time.Second,
+		Crowd: 1_000_000, Pending: 10_000_000,
+		Overdue: 100_000, Rounds: 3, ahead: 3 * time.Second, settle: 20 * time.Second, idle: 20 * time.Second,
+		few:                 10_000,
 		DistributionPending: []int{10_000, 1_000_000, 10_000_000}, bursts: []int{10_000, 100_000}, singleAlarms: 200,
-		busyPerCore: 6, floodFor: time.Minute, silence: 10 * time.Second, slowFor: time.Minute, slowLeast: 3 * time.Second, slowMost: 10 * time.Second,
+		busyPerCore: 6, floodFor: time.Minute, silence: 10 * time.Second, slowFor: time.Minute,
+		slowLeast: 3 * time.Second, slowMost: 10 * time.Second,
 	}
 }
 
@@ -112,7 +116,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	if !rising(c.DistributionPending) {
-		errs = append(errs, fmt.Errorf("the pending alarms of the distribution must be ascending numbers from 1 to %d", maxSeries))
+		errs = append(errs,
+			fmt.Errorf("the pending alarms of the distribution must be ascending numbers from 1 to %d", maxSeries))
 	}
 	if c.Rounds < 1 || c.Rounds > 100 {
 		errs = append(errs, errors.New("rounds must be from 1 to 100"))
@@ -166,7 +171,8 @@ func rising(numbers []int) bool {
 // Distribution and overload must be named.
 func (c *Config) runs(stage string) bool {
 	if len(c.Only) == 0 {
-		return stage != stageDistribution && stage != stageOverload && (!slices.Contains(brokerStages, stage) || c.AMQPURL != "")
+		return stage != stageDistribution && stage != stageOverload &&
+			(!slices.Contains(brokerStages, stage) || c.AMQPURL != "")
 	}
 	return slices.Contains(c.Only, stage)
 }

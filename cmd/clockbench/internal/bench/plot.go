@@ -171,7 +171,8 @@ func (p *plot) frame() {
 	for column := range p.columns {
 		for row := range p.rows {
 			x, y := p.cell(column, row)
-			p.Panels = append(p.Panels, panel{X: x.start, Y: y.end, Width: x.end - x.start, Height: panelHeight, Grid: grid(x, y)})
+			p.Panels = append(p.Panels,
+				panel{X: x.start, Y: y.end, Width: x.end - x.start, Height: panelHeight, Grid: grid(x, y)})
 		}
 	}
 	for column, pending := range p.columns {

@@ -36,7 +36,8 @@ func plotted(database string, typical time.Duration, pending, alarms []int) *Rep
 						late[i] += time.Duration(random.IntN(2000)) * time.Millisecond
 					}
 				}
-				r.Distribution = append(r.Distribution, Burst{Pending: others, Alarms: n, Killed: killed, Lateness: histogramOf(late)})
+				r.Distribution = append(r.Distribution,
+					Burst{Pending: others, Alarms: n, Killed: killed, Lateness: histogramOf(late)})
 			}
 		}
 	}
@@ -50,7 +51,8 @@ var (
 
 func TestPlotDrawsTheGoldenPictures(t *testing.T) {
 	mariadb := plotted("10.11.19-MariaDB-0+deb12u1", 2*time.Millisecond, plotPending, plotAlarms)
-	postgresql := plotted("PostgreSQL 15.20 (Debian 15.20-0+deb12u1)", time.Millisecond, plotPending[:2], plotAlarms[1:])
+	postgresql := plotted("PostgreSQL 15.20 (Debian 15.20-0+deb12u1)", time.Millisecond, plotPending[:2],
+		plotAlarms[1:])
 	sqlite := plotted("SQLite <3.53.4> & more", 0, plotPending[1:], plotAlarms[:2])
 	sqlite.Target, sqlite.Version = "stream", "1.2.4"
 	for _, test := range []struct {

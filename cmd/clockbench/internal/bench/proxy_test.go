@@ -42,31 +42,39 @@ func TestCountsDoNotDependOnPieces(t *testing.T) {
 		want     counts
 	}{
 		{"mysql: a transaction, a statement alone, a read, an error", mysqlProtocol, []said{
-			{true, mysqlPacket(0, "greeting")}, {false, mysqlPacket(1, "who I am")}, {true, mysqlPacket(2, mysqlOKIdle)},
+			{true, mysqlPacket(0, "greeting")}, {false, mysqlPacket(1, "who I am")},
+			{true, mysqlPacket(2, mysqlOKIdle)},
 			{false, mysqlPacket(0, "\x03START TRANSACTION")}, {true, mysqlPacket(1, mysqlOKOpen)},
 			{false, mysqlPacket(0, "\x03INSERT")}, {true, mysqlPacket(1, mysqlOKOpen)},
 			{false, mysqlPacket(0, "\x03COMMIT")}, {true, mysqlPacket(1, mysqlOKIdle)},
 			{false, mysqlPacket(0, "\x03INSERT")}, {true, mysqlPacket(1, mysqlOKIdle)},
-			{false, mysqlPacket(0, "\x03SELECT")}, {true, mysqlPacket(1, "\x01")}, {true, mysqlPacket(2, "\xfe\x00\x00\x02\x00")},
+			{false, mysqlPacket(0, "\x03SELECT")}, {true, mysqlPacket(1, "\x01")},
+			{true, mysqlPacket(2, "\xfe\x00\x00\x02\x00")},
 			{true, mysqlPacket(3, "\x00row")}, {true, mysqlPacket(4, "\xfe\x00\x00\x02\x00")},
 			{false, mysqlPacket(0, "\x03INSERT")}, {true, mysqlPacket(1, "\xff\x48\x04error")},
 			{false, mysqlPacket(0, "\x0e")}, {true, mysqlPacket(1, mysqlOKIdle)},
 			{false, mysqlPacket(0, "\x19\x01\x00\x00\x00")}, {false, mysqlPacket(0, "\x01")},
 		}, counts{statements: 6, roundTrips: 7, transactions: 3}},
 		{"postgresql: a transaction, an extended query, a prepare", postgresProtocol, []said{
-			{false, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 12), 196608)}, {false, []byte("user")},
+			{false, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 12), 196608)},
+			{false, []byte("user")},
 			{true, postgresMessage('R', "\x00\x00\x00\x00")}, {true, postgresMessage('Z', "I")},
-			{false, postgresMessage('Q', "begin")}, {true, postgresMessage('C', "BEGIN")}, {true, postgresMessage('Z', "T")},
-			{false, postgresMessage('P', "insert")}, {false, postgresMessage('S', "")}, {true, postgresMessage('Z', "T")},
+			{false, postgresMessage('Q', "begin")}, {true, postgresMessage('C', "BEGIN")},
+			{true, postgresMessage('Z', "T")},
+			{false, postgresMessage('P', "insert")}, {false, postgresMessage('S', "")},
+			{true, postgresMessage('Z', "T")},
 			{false, postgresMessage('B', "1")}, {false, postgresMessage('E', "")}, {false, postgresMessage('S', "")},
 			{true, postgresMessage('D', "rows")}, {true, postgresMessage('Z', "T")},
 			{false, postgresMessage('Q', "commit")}, {true, postgresMessage('Z', "I")},
-			{false, postgresMessage('P', "select")}, {false, postgresMessage('S', "")}, {true, postgresMessage('Z', "I")},
-			{false, postgresMessage('B', "1")}, {false, postgresMessage('E', "")}, {false, postgresMessage('S', "")}, {true, postgresMessage('Z', "I")},
+			{false, postgresMessage('P', "select")}, {false, postgresMessage('S', "")},
+			{true, postgresMessage('Z', "I")},
+			{false, postgresMessage('B', "1")}, {false, postgresMessage('E', "")}, {false, postgresMessage('S', "")},
+			{true, postgresMessage('Z', "I")},
 		}, counts{statements: 4, roundTrips: 6, transactions: 2}},
 		{"amqp: a message and its confirm", amqpProtocol, []said{
 			{false, []byte("AMQP\x00\x00\x09\x01")}, {true, amqpFrame(amqpMethod, "start")},
-			{false, amqpFrame(amqpMethod, "publish")}, {false, amqpFrame(amqpHeader, "header")}, {false, amqpFrame(amqpBody, "body")},
+			{false, amqpFrame(amqpMethod, "publish")}, {false, amqpFrame(amqpHeader, "header")},
+			{false, amqpFrame(amqpBody, "body")},
 			{true, amqpFrame(amqpMethod, "ack")}, {true, amqpFrame(amqpHeartbeat, "")},
 		}, counts{framesOut: 3, framesIn: 3}},
 	} {
@@ -161,7 +169,8 @@ func TestOnlyPlainTCPIsProxied(t *testing.T) {
 		if err := w.close(); err != nil {
 			t.Error(err)
 		}
-		if want := test.scheme + "://"; url[:len(want)] != want || test.query != "" && url[len(url)-len(test.query):] != test.query {
+		if want := test.scheme + "://"; url[:len(want)] != want ||
+			test.query != "" && url[len(url)-len(test.query):] != test.query {
 			t.Errorf("%s: %s", test.url, url)
 		}
 	}

@@ -181,15 +181,18 @@ func (r *Report) Write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format, args...) } // Flush returns the error
 	line("clockd %s, %s, %s\n", r.Version, r.Database, r.Target)
-	line("%d cores (%s), load %s before and %s after, %.0f s\n\n", r.Host.Cores, r.Host.CPU, r.Load[0], r.Load[1], r.Seconds)
+	line("%d cores (%s), load %s before and %s after, %.0f s\n\n", r.Host.Cores, r.Host.CPU, r.Load[0], r.Load[1],
+		r.Seconds)
 	line("WHAT\tFIGURE\tCEILING\tOF\tRATIO\tTARGET\tVERDICT\n")
 	for i := range r.Figures {
 		f := r.Figures[i]
-		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.What, number(f.Value, f.Unit), f.ceiling(), f.CeilingWhat, f.ratio(), f.Target, f.Verdict)
+		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.What, number(f.Value, f.Unit), f.ceiling(), f.CeilingWhat, f.ratio(),
+			f.Target, f.Verdict)
 	}
 	line("\nRINGS\tEXPECTED\tRUNG\tLOST\tEARLY\tDUPLICATES\tAGAIN\tWRONG\tFOREIGN\n")
 	for _, c := range r.Rings {
-		line("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Stage, c.Expected, c.Rung, c.Lost, c.Early, c.Duplicates, c.Again, c.Wrong, c.Foreign)
+		line("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Stage, c.Expected, c.Rung, c.Lost, c.Early, c.Duplicates,
+			c.Again, c.Wrong, c.Foreign)
 	}
 	if len(r.Costs) > 0 {
 		writeCosts(line, r.Costs)

@@ -27,8 +27,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		Version: cfg.Version, Started: time.Now().UTC(), Host: thisHost(), Load: [2]string{loadAverage()},
 		Target: "stream",
 		Plan: Plan{
-			Sets: cfg.Sets, Singles: cfg.Singles, Herd: cfg.Herd, Rounds: cfg.Rounds, Rate: cfg.Rate, Seconds: cfg.For.Seconds(),
-			Crowd: cfg.Crowd, Pending: cfg.Pending, Overdue: cfg.Overdue,
+			Sets: cfg.Sets, Singles: cfg.Singles, Herd: cfg.Herd, Rounds: cfg.Rounds, Rate: cfg.Rate,
+			Seconds: cfg.For.Seconds(),
+			Crowd:   cfg.Crowd, Pending: cfg.Pending, Overdue: cfg.Overdue,
 		},
 	}
 	if cfg.runs(stageDistribution) {
@@ -42,9 +43,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 func (r *run) stages(ctx context.Context) error {
 	stages := map[string]func(context.Context) error{
-		stageSets: r.inTestbed(r.sets), stageSingles: r.inTestbed(r.singles), stageHerd: r.inTestbed(r.herd), stageStream: r.onStream(r.stream),
-		stageLateness: r.inTestbed(r.lateness), stageMemory: r.inTestbed(r.memory), stagePending: r.inTestbed(r.pending),
-		stageCost: r.inCountedTestbed(r.cost), stageNodes: r.nodes, stageIntake: inTestbedOf(r.makeIntakeTestbed, r.intake),
+		stageSets: r.inTestbed(r.sets), stageSingles: r.inTestbed(r.singles), stageHerd: r.inTestbed(r.herd),
+		stageStream:   r.onStream(r.stream),
+		stageLateness: r.inTestbed(r.lateness), stageMemory: r.inTestbed(r.memory),
+		stagePending: r.inTestbed(r.pending),
+		stageCost:    r.inCountedTestbed(r.cost), stageNodes: r.nodes,
+		stageIntake:       inTestbedOf(r.makeIntakeTestbed, r.intake),
 		stageDistribution: r.inTestbed(r.distribution), stageOverload: r.overload,
 	}
 	for _, name := range Stages() {
@@ -80,7 +84,9 @@ func (r *run) inCountedTestbed(measure func(context.Context, *testbed) error) fu
 	return inTestbedOf(r.makeCountedTestbed, measure)
 }
 
-func inTestbedOf(makeTestbed func(context.Context) (*testbed, error), measure func(context.Context, *testbed) error) func(context.Context) error {
+func inTestbedOf(
+	makeTestbed func(context.Context) (*testbed, error), measure func(context.Context, *testbed) error,
+) func(context.Context) error {
 	return func(ctx context.Context) error {
 		b, err := makeTestbed(ctx)
 		if err != nil {
@@ -99,7 +105,8 @@ func (r *run) addRings(b *testbed, stage string, rings Rings) {
 	rings.Stage = stage
 	r.report.Rings = append(r.report.Rings, rings)
 	if rings.Lost > 0 {
-		r.progress.say("%s: %d of %d rings are lost; the end of clockd's log:\n%s", stage, rings.Lost, rings.Expected, b.child.log)
+		r.progress.say("%s: %d of %d rings are lost; the end of clockd's log:\n%s", stage, rings.Lost, rings.Expected,
+			b.child.log)
 	}
 }
 

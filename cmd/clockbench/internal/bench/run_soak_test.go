@@ -54,7 +54,8 @@ func TestSoakRunMeasuresOverload(t *testing.T) {
 				rung += c.Rung
 			}
 			if rung != rings || len(report.Figures) != figures {
-				t.Errorf("%d rings and %d figures, want %d and %d\n%s", rung, len(report.Figures), rings, figures, &progress)
+				t.Errorf("%d rings and %d figures, want %d and %d\n%s", rung, len(report.Figures), rings, figures,
+					&progress)
 			}
 			for _, f := range report.Figures {
 				if f.Stage != stageOverload || f.Value < 0 || f.Ceiling != nil && *f.Ceiling < 0 {

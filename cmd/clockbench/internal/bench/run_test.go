@@ -34,7 +34,8 @@ func quickConfig(databaseURL, amqpURL string) Config {
 	cfg := DefaultConfig()
 	cfg.Quick()
 	cfg.DatabaseURL, cfg.AMQPURL, cfg.Executable, cfg.Baseline, cfg.Version = databaseURL, amqpURL, executable, baseline, "test"
-	cfg.Only = slices.DeleteFunc(Stages(), func(stage string) bool { return stage != stageDistribution && !cfg.runs(stage) })
+	cfg.Only = slices.DeleteFunc(Stages(),
+		func(stage string) bool { return stage != stageDistribution && !cfg.runs(stage) })
 	return cfg
 }
 
@@ -181,7 +182,8 @@ func expectRings(t *testing.T, cfg *Config, report *Report) {
 		}
 		rung[c.Stage] += c.Expected
 	}
-	expected := map[string]int{stageHerd: p.Herd, stageLateness: p.Rate, stageMemory: p.Crowd, stageCost: p.Herd + p.Rate}
+	expected := map[string]int{stageHerd: p.Herd, stageLateness: p.Rate, stageMemory: p.Crowd,
+		stageCost: p.Herd + p.Rate}
 	if strings.HasPrefix(report.Target, "RabbitMQ") {
 		expected[stageStream] = p.Herd
 		expected[stageNodes] = len(nodeCounts) * (p.Herd/2 + p.Rate)
@@ -244,7 +246,8 @@ func expectCosts(t *testing.T, report *Report, broker bool) {
 		return report.Costs[i]
 	}
 	var table bytes.Buffer
-	if err := report.Write(&table); err != nil || !strings.Contains(table.String(), "WHAT ONE TAKES") || !strings.Contains(table.String(), "ALLOCATIONS") {
+	if err := report.Write(&table); err != nil || !strings.Contains(table.String(), "WHAT ONE TAKES") ||
+		!strings.Contains(table.String(), "ALLOCATIONS") {
 		t.Errorf("%v, costs are missing in\n%s", err, &table)
 	}
 	herd, nothing, set := costOf("ring, herd"), costOf("nothing, for a second"), costOf("set, NDJSON")

@@ -61,7 +61,9 @@ func (r *run) sets(ctx context.Context, b *testbed) error {
 
 // setRounds runs every step and its ceiling in rounds. The names of the series begin with name. bare returns the table
 // of the ceilings.
-func (r *run) setRounds(ctx context.Context, b *testbed, name string, bare func(context.Context) (bareTable, error)) ([]*bulkStep, error) {
+func (r *run) setRounds(
+	ctx context.Context, b *testbed, name string, bare func(context.Context) (bareTable, error),
+) ([]*bulkStep, error) {
 	steps := bulkSteps()
 	for round := range r.cfg.Rounds {
 		table, err := bare(ctx)
@@ -134,7 +136,9 @@ func setLines(ctx context.Context, b *testbed, s series, n int, dueAt func(n int
 }
 
 // setLinesCounted is setLines, and counts the sent alarms in sent.
-func setLinesCounted(ctx context.Context, b *testbed, s series, n int, dueAt func(n int) int64, sent *atomic.Int64) error {
+func setLinesCounted(
+	ctx context.Context, b *testbed, s series, n int, dueAt func(n int) int64, sent *atomic.Int64,
+) error {
 	begun := time.Now()
 	err := eachShare(ctx, n, func(ctx context.Context, share, from, to int) error {
 		return streamLines(ctx, b.child.url, b.application(share), from, to, http.StatusCreated, func(out []byte, i int) []byte {
@@ -147,7 +151,9 @@ func setLinesCounted(ctx context.Context, b *testbed, s series, n int, dueAt fun
 }
 
 // setFollowed is setLines, and prints its progress.
-func (r *run) setFollowed(ctx context.Context, b *testbed, what string, s series, n int, dueAt func(n int) int64) error {
+func (r *run) setFollowed(
+	ctx context.Context, b *testbed, what string, s series, n int, dueAt func(n int) int64,
+) error {
 	var sent atomic.Int64
 	defer r.progress.follow(what, &sent, n)()
 	return setLinesCounted(ctx, b, s, n, dueAt, &sent)
@@ -200,7 +206,9 @@ func eachArray(ctx context.Context, b *testbed, s series, n int, do func(a *arra
 }
 
 // bareSets measures the ceilings of sets and cancels: bare inserts, and bare updates by key.
-func bareSets(ctx context.Context, table bareTable, s series, n int, dueAt func(n int) int64) (inserted, cancelled time.Duration, err error) {
+func bareSets(
+	ctx context.Context, table bareTable, s series, n int, dueAt func(n int) int64,
+) (inserted, cancelled time.Duration, err error) {
 	if inserted, err = fill(ctx, table, s, n, dueAt); err != nil {
 		return 0, 0, err
 	}

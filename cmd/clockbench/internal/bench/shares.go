@@ -22,7 +22,8 @@ func (b *testbed) waitShares(ctx context.Context, nodes int) error {
 			return nil
 		}
 		if slept := sleep(ctx, 50*time.Millisecond); slept != nil {
-			return fmt.Errorf("%d nodes do not divide the shards evenly, they own %v: %w", nodes, got, errors.Join(slept, err))
+			return fmt.Errorf("%d nodes do not divide the shards evenly, they own %v: %w", nodes, got,
+				errors.Join(slept, err))
 		}
 	}
 }

@@ -113,7 +113,9 @@ func (r *run) addSingles(s *singleStep) {
 
 // eachRequest sends requests from..from+n-1 over concurrent connections. It returns the time for all requests, and the
 // spread of single requests.
-func eachRequest(ctx context.Context, base string, connections, from, n int, do func(c *httpConn, n int) error) (time.Duration, spread, error) {
+func eachRequest(
+	ctx context.Context, base string, connections, from, n int, do func(c *httpConn, n int) error,
+) (time.Duration, spread, error) {
 	took := make([]time.Duration, n)
 	var next atomic.Int64
 	conns, ctx := errgroup.WithContext(ctx)

@@ -19,7 +19,8 @@ func TestSlowdownHoldsBackWhatTheServerSends(t *testing.T) {
 		var counted traffic
 		go func() {
 			defer close(done)
-			s.forward(t.Context(), toClient, fromServer, newFramer(1, func([]byte) (lacks, rest int) { return 0, 0 }), &counted)
+			s.forward(t.Context(), toClient, fromServer, newFramer(1, func([]byte) (lacks, rest int) { return 0, 0 }),
+				&counted)
 			_ = toClient.Close()
 		}()
 		begun := time.Now()

@@ -41,7 +41,8 @@ func (r *run) start(ctx context.Context, b *testbed, stage string, end ending, s
 		what := fmt.Sprintf("start after %s, %s overdue%s", end.how, commas(int64(n)), suffix)
 		r.add(stage,
 			Figure{What: what + ", first ring after", Unit: seconds, Value: first.Seconds()}.atMost(startTarget),
-			Figure{What: what + ", rings", Unit: perSecond, Value: rate(rings.Rung, b.since(due, t.lastRing())-t.firstLateness())},
+			Figure{What: what + ", rings", Unit: perSecond,
+				Value: rate(rings.Rung, b.since(due, t.lastRing())-t.firstLateness())},
 		)
 		return nil
 	})
@@ -50,7 +51,9 @@ func (r *run) start(ctx context.Context, b *testbed, stage string, end ending, s
 // startOverdue sets the tally's alarms, ends the node before they are due, starts it again when they are due, and takes
 // the rings. It returns the time of the start. If the alarms were due before the node had ended, it waits for all rings
 // and returns errSlow.
-func (r *run) startOverdue(ctx context.Context, b *testbed, t *tally, due int64, end ending) (begun time.Time, rings Rings, err error) {
+func (r *run) startOverdue(
+	ctx context.Context, b *testbed, t *tally, due int64, end ending,
+) (begun time.Time, rings Rings, err error) {
 	slow, err := r.endBefore(ctx, b, t, due, end)
 	if err != nil {
 		return begun, rings, err

@@ -9,7 +9,8 @@ const testSeries = series("s")
 
 func ringOf(n int, messageID string, at time.Time) *ring {
 	return &ring{
-		messageID: []byte(messageID), businessID: []byte(testSeries.id(n)), payload: testSeries.appendPayload(nil, n), at: at,
+		messageID: []byte(messageID), businessID: []byte(testSeries.id(n)), payload: testSeries.appendPayload(nil, n),
+		at: at,
 	}
 }
 

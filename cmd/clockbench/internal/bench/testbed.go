@@ -66,7 +66,8 @@ func (r *run) makeOverloadTestbed(ctx context.Context) (*testbed, error) {
 // makeSlowedTestbed makes a testbed with several applications whose broker can be slowed down.
 func (r *run) makeSlowedTestbed(ctx context.Context) (*testbed, error) {
 	slowed := &proxies{slowBroker: new(slowdown)}
-	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: slowed, applications: overloadApplications}, r.cfg.AMQPURL)
+	return r.makeTestbedOf(ctx, &testbed{cfg: &r.cfg, proxies: slowed, applications: overloadApplications},
+		r.cfg.AMQPURL)
 }
 
 // application returns the application of a part of the alarms, by turns.
@@ -123,7 +124,8 @@ func (b *testbed) startNode(ctx context.Context, name string) (*child, error) {
 	}
 	var more []string
 	if b.takesMessages {
-		more = []string{"CLOCKD_INTAKE_QUEUE=" + b.broker.delayed, "CLOCKD_INTAKE_EXCHANGE=" + exchange, "CLOCKD_INTAKE_DEAD_LETTERS=" + b.broker.letters}
+		more = []string{"CLOCKD_INTAKE_QUEUE=" + b.broker.delayed, "CLOCKD_INTAKE_EXCHANGE=" + exchange,
+			"CLOCKD_INTAKE_DEAD_LETTERS=" + b.broker.letters}
 	}
 	c, err := startChild(ctx, b.cfg, name, databaseURL, amqpURL, exchange, more...)
 	if err != nil {
