@@ -507,6 +507,17 @@ func TestUnreadableHeadersStopNoAnswers(t *testing.T) {
 	}
 }
 
+// declareAnswers declares the queue of answers with clockd's arguments: a running Answers may declare it first.
+func (b *broker) declareAnswers() {
+	b.tb.Helper()
+	args := maps.Clone(quorum)
+	if major(b.conn.Properties) >= 4 {
+		args["x-delivery-limit"] = int32(-1)
+	}
+	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, args)
+	b.must(err)
+}
+
 // RabbitMQ 3.10 does not tell the consumer of a quorum queue that the queue is deleted.
 func TestQueueOfAnswersMayBeDeclaredAgain(t *testing.T) {
 	t.Parallel()
@@ -516,8 +527,7 @@ func TestQueueOfAnswersMayBeDeclaredAgain(t *testing.T) {
 	b.ack(1)
 	eventually(t, time.Minute, "the first answer is applied", func() bool { return answerer.count() == 1 })
 	b.remove(answerQueue(b.exchange))
-	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, quorum)
-	b.must(err)
+	b.declareAnswers()
 	b.ack(2)
 	eventually(t, time.Minute, "the second answer is applied", func() bool { return answerer.count() == 2 })
 }
@@ -607,12 +617,7 @@ func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
 		b.ack(2)
 		return answerer.count() == 2
 	})
-	args := maps.Clone(quorum)
-	if major(b.conn.Properties) >= 4 {
-		args["x-delivery-limit"] = -1
-	}
-	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, args)
-	b.must(err)
+	b.declareAnswers()
 	eventually(t, 5*time.Second, "no warnings", func() bool { return a.s.Warnings() == nil })
 }
 
