@@ -122,6 +122,120 @@ func ExampleClient_List() {
 	// c
 }
 
+func ExampleClient_Batch() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	results, err := c.Batch(ctx, "stock", []client.Change{
+		{BusinessID: "shelf-1", Set: &client.Set{When: client.After(7 * 24 * time.Hour)}},
+		{BusinessID: "shelf-2", Set: &client.Set{When: client.After(time.Hour), Priority: 17}},
+		{BusinessID: "shelf-1"}, // cancels it
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, result := range results {
+		if result.Err() != nil {
+			fmt.Println(result.BusinessID, "failed:", result.Code, "in", result.Field)
+			continue
+		}
+		fmt.Println(result.BusinessID, result.Status, result.State)
+	}
+	// Output:
+	// shelf-1 201 scheduled
+	// shelf-2 failed: out_of_range in priority
+	// shelf-1 200 cancelled
+}
+
+// The alarm is cancelled only if nobody has changed it since it was read.
+func ExampleClient_Cancel_generation() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	alarm, err := c.Set(ctx, "travel", "seat-12a", client.Set{When: client.After(time.Hour)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err = c.Set(ctx, "travel", "seat-12a", client.Set{When: client.After(2 * time.Hour)}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = c.Cancel(ctx, "travel", "seat-12a", client.AtGeneration(alarm.Generation))
+	var failed *client.Error
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Code, "now at generation", failed.Alarm.Generation)
+	}
+	// Output: condition_failed now at generation 2
+}
+
+func ExampleClient_Pause() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	if _, err := c.Set(ctx, "letters", "newsletter", client.Set{When: client.After(time.Hour)}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, act := range []func(context.Context, string, string, ...client.Condition) (*client.Alarm, error){
+		c.Pause, c.Resume, c.Cancel,
+	} {
+		alarm, err := act(ctx, "letters", "newsletter")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(alarm.State)
+	}
+	// Output:
+	// paused
+	// scheduled
+	// cancelled
+}
+
+// What has happened to an alarm, in the order of time.
+func ExampleClient_Events() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	if _, err := c.Set(ctx, "travel", "visa", client.Set{When: client.After(time.Hour)}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := c.Cancel(ctx, "travel", "visa"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	life, err := c.Events(ctx, "travel", "visa")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, event := range life.Events {
+		fmt.Println(event.Kind, event.Generation)
+	}
+	// Output:
+	// created 1
+	// cancelled 1
+}
+
 func ExampleClient_Apply() {
 	ctx := context.Background()
 	c, err := client.New(serverURL)

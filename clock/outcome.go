@@ -38,10 +38,8 @@ func (k OutcomeKind) NotSent() bool { return k == Unsent || k == Untaken }
 
 var outcomeNames = [...]string{
 	Confirmed: "confirmed", Returned: "returned", Nacked: "nacked", Doubtful: "in_doubt", Refused: "refused",
-	Unsent:  "unsent",
-	Untaken: "untaken", Released: "released", Buried: "buried", Unacknowledged: "unacknowledged", TooLate: "too_late",
-	Unreadable: "unreadable",
-	Awaited:    "awaited",
+	Unsent: "unsent", Untaken: "untaken", Released: "released", Buried: "buried", Unacknowledged: "unacknowledged",
+	TooLate: "too_late", Unreadable: "unreadable", Awaited: "awaited",
 }
 
 // OutcomeKinds returns all outcomes that end a try, in the order of their numbers.
