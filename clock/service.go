@@ -50,7 +50,7 @@ type ServiceDeps struct {
 	Prober   WriteProber // nil: only requests show whether writes succeed
 	Time     *Timebase
 	Listener CommitListener
-	Defaults func(application string) *Defaults // defaults of an application, nil if its settings name none; must not block. Nil: none has any
+	Defaults func(application string) *Defaults // defaults of an application, nil if it never had settings; must not block. Nil: none has any
 	Metrics  Metrics                            // the zero value drops measurements
 	Log      *slog.Logger                       // nil: no log
 }

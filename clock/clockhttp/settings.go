@@ -45,13 +45,13 @@ func (s *Server) getSettings(c echo.Context) error {
 		return readFailure(ctx, err)
 	}
 	applied := s.settings.Applied(app)
-	settings, parseErr := settings.Parse(documentOf(&v))
+	parsed, parseErr := settings.Parse(documentOf(&v))
 	b := appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+app+`",`...), &v)
 	b = append(b, `,"effective":`...)
 	if parseErr != nil {
 		b = append(b, "null"...)
 	} else {
-		b = appendEffective(b, &settings, applied.DefaultTarget)
+		b = appendEffective(b, &parsed, applied.DefaultTarget)
 	}
 	b = strconv.AppendInt(append(b, `,"applied_version":`...), applied.Version, 10)
 	b = appendOptional(append(b, `,"applied_target":`...), applied.Target.String())
@@ -104,11 +104,11 @@ func appendVersion(b []byte, v *settings.Version) []byte {
 	b = strconv.AppendInt(append(b, `"version":`...), v.Version, 10)
 	b = appendInstant(append(b, `,"changed_at":`...), v.ChangedAt)
 	b = appendOptional(append(b, `,"changed_by":`...), v.ChangedBy)
-	settings, err := settings.Parse(documentOf(v))
+	parsed, err := settings.Parse(documentOf(v))
 	if err != nil {
 		return appendString(append(b, `,"settings":null,"unreadable":`...), err.Error())
 	}
-	redacted := settings.Redacted()
+	redacted := parsed.Redacted()
 	b = append(append(b, `,"settings":`...), redacted.Encode()...)
 	return append(b, `,"unreadable":null`...)
 }

@@ -24,11 +24,11 @@ type AMQP struct {
 // Validate returns a *clock.Error of kind clock.ErrInvalid that names the field, or nil.
 func (a *AMQP) Validate() error {
 	if a.Exchange == "" && a.RoutingKey == "" {
-		return invalid(clock.CodeRequired, "exchange", "give exchange, routing_key or both")
+		return clock.Invalid(clock.CodeRequired, "exchange", "give exchange, routing_key or both")
 	}
 	for field, value := range map[string]string{"exchange": a.Exchange, "routing_key": a.RoutingKey} {
 		if len(value) > maxAMQPName || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
-			return invalid(clock.CodeInvalidValue, field,
+			return clock.Invalid(clock.CodeInvalidValue, field,
 				fmt.Sprintf("%s must be UTF-8 of at most %d bytes, without control characters", field, maxAMQPName))
 		}
 	}

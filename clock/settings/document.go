@@ -24,7 +24,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 		}
 		kind, err := clock.ParseTargetKind(name)
 		if err != nil {
-			return invalid(clock.CodeInvalidValue, "target", err.Error())
+			return clock.Invalid(clock.CodeInvalidValue, "target", err.Error())
 		}
 		s.Target = kind
 		return nil
@@ -64,7 +64,7 @@ var settingFields = map[string]func(s *Settings, raw []byte) error{
 	},
 	"paused": func(s *Settings, raw []byte) error {
 		if json.Unmarshal(raw, &s.Paused) != nil {
-			return invalid(clock.CodeInvalidValue, "paused", "paused must be true or false")
+			return clock.Invalid(clock.CodeInvalidValue, "paused", "paused must be true or false")
 		}
 		return nil
 	},
@@ -78,7 +78,7 @@ var Fields = []string{"target", "alarm_targets", "amqp", "webhook", "kafka", "gr
 func Parse(document string) (Settings, error) {
 	var s Settings
 	if len(document) > MaxDocument {
-		return s, invalid(clock.CodeOutOfRange, "",
+		return s, clock.Invalid(clock.CodeOutOfRange, "",
 			fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
 	}
 	err := eachMember("", []byte(document), Fields,
@@ -96,12 +96,12 @@ func Parse(document string) (Settings, error) {
 func parseTargets(raw []byte) (targets []clock.TargetKind, err error) {
 	var names []string
 	if raw[0] != '[' || json.Unmarshal(raw, &names) != nil {
-		return nil, invalid(clock.CodeInvalidValue, "alarm_targets", "alarm_targets must be a list of strings")
+		return nil, clock.Invalid(clock.CodeInvalidValue, "alarm_targets", "alarm_targets must be a list of strings")
 	}
 	for _, name := range names {
 		kind, err := clock.ParseTargetKind(name)
 		if err != nil {
-			return nil, invalid(clock.CodeInvalidValue, "alarm_targets", "alarm_targets: "+err.Error())
+			return nil, clock.Invalid(clock.CodeInvalidValue, "alarm_targets", "alarm_targets: "+err.Error())
 		}
 		targets = append(targets, kind)
 	}
@@ -125,10 +125,11 @@ func parseRetry(raw []byte) (clock.RetryPolicy, error) {
 			if err := parseIntField(raw, "retry.limit", &p.Limit); err != nil || p.Limit >= 0 {
 				return err
 			}
-			return invalid(clock.CodeOutOfRange, "retry.limit", "retry.limit must not be negative; null means no limit")
+			return clock.Invalid(clock.CodeOutOfRange, "retry.limit",
+				"retry.limit must not be negative; null means no limit")
 		}
 		if json.Unmarshal(raw, &p.Factor) != nil {
-			return invalid(clock.CodeInvalidValue, "retry.factor", "retry.factor must be a number from 1 to 100")
+			return clock.Invalid(clock.CodeInvalidValue, "retry.factor", "retry.factor must be a number from 1 to 100")
 		}
 		return nil
 	})
@@ -137,11 +138,11 @@ func parseRetry(raw []byte) (clock.RetryPolicy, error) {
 // eachMember calls decode with each member of a JSON object that is not null. It refuses names that are not known (nil:
 // all are), and names that come twice. parent is the prefix of the names in errors.
 func eachMember(parent string, object []byte, known []string, decode func(name string, raw []byte) error) error {
-	whole := invalid(clock.CodeInvalidValue, strings.TrimSuffix(parent, "."), "it must be a JSON object")
+	field := strings.TrimSuffix(parent, ".")
 	if !utf8.Valid(object) {
-		whole.Detail = "JSON must be UTF-8"
-		return whole
+		return clock.Invalid(clock.CodeInvalidValue, field, "JSON must be UTF-8")
 	}
+	whole := clock.Invalid(clock.CodeInvalidValue, field, "it must be a JSON object")
 	d := json.NewDecoder(bytes.NewReader(object))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return whole
@@ -158,11 +159,11 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 		case err != nil || !isName:
 			return whole
 		case known != nil && !slices.Contains(known, name):
-			return invalid(clock.CodeUnknownField, parent+cleanName(name),
+			return clock.Invalid(clock.CodeUnknownField, parent+cleanName(name),
 				fmt.Sprintf("unknown field %.64q; known are %s", name, strings.Join(known, ", ")))
 		case seen[name]:
 			field := parent + cleanName(name)
-			return invalid(clock.CodeAmbiguous, field, field+" occurs twice; give it once")
+			return clock.Invalid(clock.CodeAmbiguous, field, field+" occurs twice; give it once")
 		case !bytes.Equal(raw, []byte("null")):
 			if err := decode(name, raw); err != nil {
 				return err
@@ -182,7 +183,7 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 // parseTextField reads a string.
 func parseTextField(raw []byte, field string, into *string) error {
 	if raw[0] != '"' || json.Unmarshal(raw, into) != nil {
-		return invalid(clock.CodeInvalidValue, field, field+" must be a string")
+		return clock.Invalid(clock.CodeInvalidValue, field, field+" must be a string")
 	}
 	return nil
 }
@@ -198,7 +199,7 @@ func parseDurationField(raw []byte, field string, into *time.Duration) error {
 		*into, err = clock.DurationOfMillis(ms)
 	}
 	if err != nil {
-		return invalid(clock.CodeInvalidValue, field,
+		return clock.Invalid(clock.CodeInvalidValue, field,
 			fmt.Sprintf(`%s must be a duration like "30s", or whole milliseconds without quotes`, field))
 	}
 	return nil
@@ -207,7 +208,7 @@ func parseDurationField(raw []byte, field string, into *time.Duration) error {
 func parseIntField(raw []byte, field string, into *int) error {
 	n, err := strconv.ParseInt(string(raw), 10, 32)
 	if err != nil {
-		return invalid(clock.CodeInvalidValue, field, field+" must be a whole number")
+		return clock.Invalid(clock.CodeInvalidValue, field, field+" must be a whole number")
 	}
 	*into = int(n)
 	return nil

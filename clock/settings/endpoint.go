@@ -28,13 +28,14 @@ const (
 // parseEndpointURL returns the URL of an endpoint. The error names the field url.
 func parseEndpointURL(text string) (*url.URL, error) {
 	refuse := func(detail string) (*url.URL, error) {
-		return nil, invalid(clock.CodeInvalidValue, "url", "url "+detail)
+		return nil, clock.Invalid(clock.CodeInvalidValue, "url", "url "+detail)
 	}
 	switch {
 	case text == "":
-		return nil, invalid(clock.CodeRequired, "url", "url is required")
+		return nil, clock.Invalid(clock.CodeRequired, "url", "url is required")
 	case len(text) > maxEndpointURL:
-		return nil, invalid(clock.CodeOutOfRange, "url", fmt.Sprintf("url has more than %d bytes", maxEndpointURL))
+		return nil, clock.Invalid(clock.CodeOutOfRange, "url",
+			fmt.Sprintf("url has more than %d bytes", maxEndpointURL))
 	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return refuse("must be printable ASCII: percent-encode the path, and write the host in its ASCII form (xn--...)")
 	}
@@ -82,16 +83,17 @@ func validateHeaders(object string, headers map[string]string) error {
 		own := func(prefix string) bool { return strings.HasPrefix(lower, prefix) }
 		switch size += len(name) + len(value); {
 		case len(headers) > maxEndpointHeaders || size > maxHeaderBytes:
-			return invalid(clock.CodeOutOfRange, object,
+			return clock.Invalid(clock.CodeOutOfRange, object,
 				fmt.Sprintf("%s must be at most %d, with %d bytes in all", object, maxEndpointHeaders, maxHeaderBytes))
 		case !isToken(name):
-			return invalid(clock.CodeInvalidValue, field, field+" is not the name of a header")
+			return clock.Invalid(clock.CodeInvalidValue, field, field+" is not the name of a header")
 		case slices.Contains(ownHeaders, lower) || slices.ContainsFunc(ownPrefixes, own):
-			return invalid(clock.CodeInvalidValue, field, field+" is a header that clockd writes itself")
+			return clock.Invalid(clock.CodeInvalidValue, field, field+" is a header that clockd writes itself")
 		case seen[lower]:
-			return invalid(clock.CodeAmbiguous, field, field+" comes twice, in different case")
+			return clock.Invalid(clock.CodeAmbiguous, field, field+" comes twice, in different case")
 		case !IsHeaderValue(value):
-			return invalid(clock.CodeInvalidValue, field, field+" must be printable ASCII without blanks at its ends")
+			return clock.Invalid(clock.CodeInvalidValue, field,
+				field+" must be printable ASCII without blanks at its ends")
 		}
 		seen[lower] = true
 	}

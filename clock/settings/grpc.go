@@ -46,12 +46,13 @@ func (g *GRPC) Validate() error {
 	}
 	switch service, method, _ := strings.Cut(g.Method, "/"); {
 	case g.Method == "":
-		return invalid(clock.CodeRequired, "method",
+		return clock.Invalid(clock.CodeRequired, "method",
 			"method is required: the service and its method, as in shop.v1.Alarms/Ring")
 	case len(g.Method) > maxGRPCMethod:
-		return invalid(clock.CodeOutOfRange, "method", fmt.Sprintf("method has more than %d bytes", maxGRPCMethod))
+		return clock.Invalid(clock.CodeOutOfRange, "method",
+			fmt.Sprintf("method has more than %d bytes", maxGRPCMethod))
 	case !isProtoName(service, true) || !isProtoName(method, false):
-		return invalid(clock.CodeInvalidValue, "method",
+		return clock.Invalid(clock.CodeInvalidValue, "method",
 			"method must be a service and its method, as in shop.v1.Alarms/Ring")
 	}
 	if err := validateHeaders("metadata", g.Metadata); err != nil {
@@ -60,15 +61,16 @@ func (g *GRPC) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(g.Metadata)) {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "grpc-") || strings.HasSuffix(lower, "-bin") {
 			field := "metadata." + cleanName(name)
-			return invalid(clock.CodeInvalidValue, field, field+" belongs to gRPC, or is binary: neither can be given")
+			return clock.Invalid(clock.CodeInvalidValue, field,
+				field+" belongs to gRPC, or is binary: neither can be given")
 		}
 	}
 	switch {
 	case g.Timeout < MinEndpointTimeout || g.Timeout > MaxEndpointTimeout || g.Timeout%time.Millisecond != 0:
-		return invalid(clock.CodeOutOfRange, "timeout",
+		return clock.Invalid(clock.CodeOutOfRange, "timeout",
 			fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
 	case g.Concurrency < 1 || g.Concurrency > MaxEndpointConcurrency:
-		return invalid(clock.CodeOutOfRange, "concurrency",
+		return clock.Invalid(clock.CodeOutOfRange, "concurrency",
 			fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
 	}
 	return nil
@@ -81,7 +83,7 @@ func (g *GRPC) ParsedURL() (*url.URL, error) {
 		return nil, err
 	}
 	if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery {
-		return nil, invalid(clock.CodeInvalidValue, "url",
+		return nil, clock.Invalid(clock.CodeInvalidValue, "url",
 			"url must have neither a path nor a query: method names the service and its method")
 	}
 	u.Path = "/" + g.Method

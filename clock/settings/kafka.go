@@ -48,16 +48,16 @@ func (k *Kafka) Validate() error {
 	}
 	switch {
 	case k.Topic == "":
-		return invalid(clock.CodeRequired, "topic", "topic is required")
+		return clock.Invalid(clock.CodeRequired, "topic", "topic is required")
 	case len(k.Topic) > maxKafkaTopic:
-		return invalid(clock.CodeOutOfRange, "topic", fmt.Sprintf("topic has more than %d bytes", maxKafkaTopic))
+		return clock.Invalid(clock.CodeOutOfRange, "topic", fmt.Sprintf("topic has more than %d bytes", maxKafkaTopic))
 	case k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic, func(r rune) bool { return !legal(r) }):
-		return invalid(clock.CodeInvalidValue, "topic",
+		return clock.Invalid(clock.CodeInvalidValue, "topic",
 			"topic must be of letters, digits, dots, underscores and hyphens, and neither . nor ..")
 	case k.Key != KafkaKeyBusinessID && k.Key != KafkaKeyApplication && k.Key != KafkaKeyNone:
-		return invalid(clock.CodeInvalidValue, "key", "key must be business_id, application or none")
+		return clock.Invalid(clock.CodeInvalidValue, "key", "key must be business_id, application or none")
 	case k.Headers != KafkaHeadersFull && k.Headers != KafkaHeadersLean:
-		return invalid(clock.CodeInvalidValue, "headers", "headers must be full or lean")
+		return clock.Invalid(clock.CodeInvalidValue, "headers", "headers must be full or lean")
 	}
 	return nil
 }

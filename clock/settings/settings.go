@@ -31,7 +31,7 @@ func (s *Settings) Validate() error {
 		}
 	}
 	if s.Allows(clock.TargetWebhook) && s.Webhook == nil {
-		return invalid(clock.CodeRequired, "webhook", "the target webhook needs an endpoint")
+		return clock.Invalid(clock.CodeRequired, "webhook", "the target webhook needs an endpoint")
 	}
 	if s.Kafka != nil {
 		if err := s.Kafka.Validate(); err != nil {
@@ -39,7 +39,7 @@ func (s *Settings) Validate() error {
 		}
 	}
 	if s.Allows(clock.TargetKafka) && s.Kafka == nil {
-		return invalid(clock.CodeRequired, "kafka", "the target kafka needs a topic")
+		return clock.Invalid(clock.CodeRequired, "kafka", "the target kafka needs a topic")
 	}
 	if s.GRPC != nil {
 		if err := s.GRPC.Validate(); err != nil {
@@ -47,7 +47,7 @@ func (s *Settings) Validate() error {
 		}
 	}
 	if s.Allows(clock.TargetGRPC) && s.GRPC == nil {
-		return invalid(clock.CodeRequired, "grpc", "the target grpc needs a method")
+		return clock.Invalid(clock.CodeRequired, "grpc", "the target grpc needs a method")
 	}
 	return s.Defaults.Validate()
 }
@@ -62,11 +62,6 @@ func (s *Settings) Redacted() Settings {
 		shown.GRPC = s.GRPC.Redacted()
 	}
 	return shown
-}
-
-// invalid returns an error of a field.
-func invalid(code, field, detail string) *clock.Error {
-	return &clock.Error{Kind: clock.ErrInvalid, Code: code, Field: field, Detail: detail}
 }
 
 // within adds the name of the object to the field of a *clock.Error.

@@ -60,19 +60,19 @@ func (w *Webhook) Validate() error {
 		return err
 	}
 	if !slices.Contains(webhookMethods, w.Method) {
-		return invalid(clock.CodeInvalidValue, "method", "method must be "+strings.Join(webhookMethods, ", "))
+		return clock.Invalid(clock.CodeInvalidValue, "method", "method must be "+strings.Join(webhookMethods, ", "))
 	}
 	if err := validateHeaders("headers", w.Headers); err != nil {
 		return err
 	}
 	switch {
 	case w.Body != PayloadBody && w.Body != EnvelopeBody:
-		return invalid(clock.CodeInvalidValue, "body", "body must be payload or envelope")
+		return clock.Invalid(clock.CodeInvalidValue, "body", "body must be payload or envelope")
 	case w.Timeout < MinEndpointTimeout || w.Timeout > MaxEndpointTimeout || w.Timeout%time.Millisecond != 0:
-		return invalid(clock.CodeOutOfRange, "timeout",
+		return clock.Invalid(clock.CodeOutOfRange, "timeout",
 			fmt.Sprintf("timeout must be from %s to %s, in whole milliseconds", MinEndpointTimeout, MaxEndpointTimeout))
 	case w.Concurrency < 1 || w.Concurrency > MaxEndpointConcurrency:
-		return invalid(clock.CodeOutOfRange, "concurrency",
+		return clock.Invalid(clock.CodeOutOfRange, "concurrency",
 			fmt.Sprintf("concurrency must be from 1 to %d", MaxEndpointConcurrency))
 	}
 	_, err := w.Keys()
@@ -90,10 +90,10 @@ func (w *Webhook) ParsedURL() (*url.URL, error) { return parseEndpointURL(w.URL)
 func (w *Webhook) Keys() ([][]byte, error) {
 	switch {
 	case len(w.Secrets) == 0:
-		return nil, invalid(clock.CodeRequired, "secrets",
+		return nil, clock.Invalid(clock.CodeRequired, "secrets",
 			"secrets needs at least one signing secret, whsec_ with 24 to 64 bytes in base64")
 	case len(w.Secrets) > maxWebhookSecrets:
-		return nil, invalid(clock.CodeOutOfRange, "secrets",
+		return nil, clock.Invalid(clock.CodeOutOfRange, "secrets",
 			fmt.Sprintf("secrets must be at most %d", maxWebhookSecrets))
 	}
 	keys := make([][]byte, len(w.Secrets))
@@ -101,10 +101,10 @@ func (w *Webhook) Keys() ([][]byte, error) {
 		var err error
 		field := fmt.Sprintf("secrets[%d]", i)
 		if keys[i], err = s.Key(); err != nil {
-			return nil, invalid(clock.CodeInvalidValue, field, field+" "+err.Error())
+			return nil, clock.Invalid(clock.CodeInvalidValue, field, field+" "+err.Error())
 		}
 		if slices.Contains(w.Secrets[:i], s) {
-			return nil, invalid(clock.CodeAmbiguous, field, field+" comes twice")
+			return nil, clock.Invalid(clock.CodeAmbiguous, field, field+" comes twice")
 		}
 	}
 	return keys, nil

@@ -59,7 +59,7 @@ func parseHeaders(object string, raw []byte) (map[string]string, error) {
 func (w *Webhook) decodeSecrets(raw []byte) error {
 	var values []json.RawMessage
 	if json.Unmarshal(raw, &values) != nil {
-		return invalid(clock.CodeInvalidValue, "secrets", "secrets must be an array of strings")
+		return clock.Invalid(clock.CodeInvalidValue, "secrets", "secrets must be an array of strings")
 	}
 	for i, value := range values {
 		var secret string

@@ -384,11 +384,11 @@ func (s *applicationSetCommand) next(before settings.Version) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	settings, err := settings.Parse(string(document))
+	after, err := settings.Parse(string(document))
 	if err != nil {
 		return "", usage(withField(err))
 	}
-	return settings.Encode(), nil
+	return after.Encode(), nil
 }
 
 // withRetry returns a retry policy of a document with the given parts replaced.

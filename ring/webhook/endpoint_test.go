@@ -17,11 +17,11 @@ func FuzzEndpoint(f *testing.F) {
 		f.Add(`{` + seed + `,"secrets":["` + string(oldSecret) + `"]}`)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		settings, err := settings.Parse(`{"webhook":` + in + `}`)
-		if err != nil || settings.Webhook == nil {
+		parsed, err := settings.Parse(`{"webhook":` + in + `}`)
+		if err != nil || parsed.Webhook == nil {
 			return
 		}
-		e := settings.Webhook
+		e := parsed.Webhook
 		s, err := newSender(e, "test")
 		if err != nil {
 			t.Fatal(err)
