@@ -1,7 +1,6 @@
 package clock_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,19 +62,19 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// readDocument returns the text of a document, without the code in fences.
+// readDocument returns the text of a document.
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return docFence.ReplaceAllString(string(text), "")
+	return string(text)
 }
 
-// anchors returns the names by which links lead to the headings of a document.
+// anchors returns the names by which links lead to the headings of a document. A comment in code is no heading.
 func anchors(text string) (names []string) {
-	for _, m := range docHeading.FindAllStringSubmatch(text, -1) {
+	for _, m := range docHeading.FindAllStringSubmatch(docFence.ReplaceAllString(text, ""), -1) {
 		names = append(names, strings.Map(func(r rune) rune {
 			switch {
 			case r == ' ':
@@ -93,21 +92,13 @@ func anchors(text string) (names []string) {
 func testNames(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	names, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return err
+	eachGoFile(t, root, func(path string, source []byte) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
 		}
 		for _, m := range declared.FindAllStringSubmatch(string(source), -1) {
 			names[m[1]] = true
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return names
 }

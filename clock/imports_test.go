@@ -247,6 +247,30 @@ func goImports(t *testing.T, root string) map[string][]string {
 	return files
 }
 
+// eachGoFile calls take with each Go file of all modules below root. It passes over folders with a leading dot: the
+// files of the test servers are in one, and come and go.
+func eachGoFile(t *testing.T, root string, take func(path string, source []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err == nil {
+			take(path, source)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func skipForeign(root, dir, base string) error {
 	if dir == root {
 		return nil

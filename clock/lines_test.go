@@ -2,9 +2,6 @@ package clock_test
 
 import (
 	"bytes"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -15,13 +12,9 @@ import (
 func TestFewLinesAreLong(t *testing.T) {
 	const columns = 120
 	lines, long := 0, map[string]int{}
-	err := filepath.WalkDir(moduleRoot(t), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		if err != nil || bytes.HasPrefix(source, []byte("// Code generated")) {
-			return err
+	eachGoFile(t, moduleRoot(t), func(path string, source []byte) {
+		if bytes.HasPrefix(source, []byte("// Code generated")) {
+			return
 		}
 		for line := range strings.Lines(string(source)) {
 			lines++
@@ -29,13 +22,12 @@ func TestFewLinesAreLong(t *testing.T) {
 				long[path]++
 			}
 		}
-		return nil
 	})
 	sum := 0
 	for _, n := range long {
 		sum += n
 	}
-	if err != nil || lines == 0 || 100*sum > lines {
-		t.Errorf("%d of %d lines have more than %d columns, %v: %v", sum, lines, columns, err, long)
+	if lines == 0 || 100*sum > lines {
+		t.Errorf("%d of %d lines have more than %d columns: %v", sum, lines, columns, long)
 	}
 }
