@@ -108,8 +108,8 @@ func TestAnswersWaitForTheRingThatTheyAnswer(t *testing.T) {
 					key := Key{"shop", "a"}
 					hold(s, key)
 					begun := time.Now()
-					p, repeated := s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack}), s.Answer(t.Context(),
-						Answer{Ring: ring, Kind: Ack})
+					p := s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack})
+					repeated := s.Answer(t.Context(), Answer{Ring: ring, Kind: Ack})
 					time.Sleep(1900 * time.Millisecond)
 					select {
 					case <-p.Done():

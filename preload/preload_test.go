@@ -412,8 +412,7 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 			},
 			"pop": func(t *rapid.T) { r.pop(rapid.IntRange(1, 30).Draw(t, "limit")) },
 			"time": func(t *rapid.T) {
-				r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t,
-					"ms")) * time.Millisecond)
+				r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond)
 			},
 			"set back": func(t *rapid.T) {
 				if now, _ := r.time.Now(); now > 500_000 {
@@ -434,8 +433,8 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 			"refresh": func(*rapid.T) { r.Refresh() },
 			"fail":    func(t *rapid.T) { r.table.fail = rapid.Bool().Draw(t, "fail") },
 			"restrict": func(t *rapid.T) {
-				r.heap.restricted[rapid.SampledFrom(rigApplications).Draw(t, "application")] = rapid.Bool().Draw(t,
-					"restricted")
+				application := rapid.SampledFrom(rigApplications).Draw(t, "application")
+				r.heap.restricted[application] = rapid.Bool().Draw(t, "restricted")
 			},
 			"": func(t *rapid.T) {
 				if err := r.checkHeap(); err != nil {

@@ -71,8 +71,8 @@ func modelRow(t *rapid.T) store.Due {
 }
 
 func (m *heapModel) offer(t *rapid.T) {
-	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, func(d store.Due) int64 { return d.ID }).Draw(t,
-		"rows")
+	id := func(d store.Due) int64 { return d.ID }
+	rows := rapid.SliceOfNDistinct(rapid.Custom(modelRow), 1, 30, id).Draw(t, "rows")
 	byShare := make([][]store.Due, m.shares)
 	for _, d := range rows {
 		share := store.ShareOf(d.Shard, m.shares)

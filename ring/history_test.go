@@ -57,8 +57,8 @@ func (h *history) cancel(t *rapid.T) {
 }
 
 func (h *history) sleep(t *rapid.T) {
-	time.Sleep(time.Duration(rapid.SampledFrom([]int{0, 1, 7, 100, 999, 1000, 4000, 16_000}).Draw(t,
-		"ms")) * time.Millisecond)
+	ms := rapid.SampledFrom([]int{0, 1, 7, 100, 999, 1000, 4000, 16_000}).Draw(t, "ms")
+	time.Sleep(time.Duration(ms) * time.Millisecond)
 }
 
 // check runs after every step. It checks that no alarm rang early, and that no ring was confirmed twice.
@@ -140,8 +140,8 @@ func runHistory(t *rapid.T, cfg nodeConfig, prepare func(h *history)) {
 func (h *history) addFaults(actions map[string]func(*rapid.T)) {
 	applications := []string{"a", "b", "c"}
 	actions["target"] = func(t *rapid.T) {
-		rapid.SampledFrom(h.targets()).Draw(t,
-			"which").setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
+		which := rapid.SampledFrom(h.targets()).Draw(t, "which")
+		which.setDown(rapid.SampledFrom([]error{nil, errDown}).Draw(t, "target"))
 	}
 	actions["database"] = func(t *rapid.T) { h.db.setDown(rapid.Bool().Draw(t, "down")) }
 	actions["outcome"] = func(t *rapid.T) {

@@ -132,8 +132,8 @@ func TestRequestsNeedTokensByMode(t *testing.T) {
 
 func TestCallerIsTheOwnerOfTheToken(t *testing.T) {
 	source := &fakeSource{}
-	ci, other, expired := source.add(t, "ci", Operator, "shop"), source.add(t, "other", Reader, "*"), source.add(t,
-		"expired", Reader, "*")
+	ci, other := source.add(t, "ci", Operator, "shop"), source.add(t, "other", Reader, "*")
+	expired := source.add(t, "expired", Reader, "*")
 	source.tokens[2].ExpiresAt = began
 	w := watch(t, Config{Loopback: true}, source)
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER  "} {

@@ -255,8 +255,8 @@ const (
 func TestKilledNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	forClusters(t, func(t *testing.T, databaseURL string, b *testBroker) {
-		one, two, three := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b), startNamed(t,
-			"three", databaseURL, b)
+		one, two := startNamed(t, "one", databaseURL, b), startNamed(t, "two", databaseURL, b)
+		three := startNamed(t, "three", databaseURL, b)
 		one.awaitShares("three nodes", 22, 21, 21)
 		got := b.receive("shop")
 		steady(one, two, three)

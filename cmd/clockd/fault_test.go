@@ -141,7 +141,8 @@ func brokerStandsStill(t *testing.T, s *services) {
 		}
 	}
 	if unsettled := p.unsettledAlarms(); len(repeated) > unsettled { // on a busy machine a commit may come too late
-		t.Errorf("%d alarms rang more than once, and %d were in claims that were not settled: %v", len(repeated), unsettled, repeated)
+		t.Errorf("%d alarms rang more than once, and %d were in claims that were not settled: %v", len(repeated),
+			unsettled, repeated)
 	}
 	if confirmed := p.metric(`clockd_ring_late_replies_total{outcome="confirmed"}`); confirmed == 0 && lost == 0 {
 		t.Error("no confirm was late")

@@ -86,8 +86,8 @@ func TestPlanComesToRestWithEvenShares(t *testing.T) {
 			},
 			"attend": func(t *rapid.T) { p.attend(t, node(t)) },
 			"lack": func(t *rapid.T) {
-				p.lacks[node(t)] = rapid.SampledFrom([][]string{nil, {"amqp"}, {"read"}, {"amqp", "read"}}).Draw(t,
-					"abilities")
+				lacks := rapid.SampledFrom([][]string{nil, {"amqp"}, {"read"}, {"amqp", "read"}})
+				p.lacks[node(t)] = lacks.Draw(t, "abilities")
 			},
 			"look": func(t *rapid.T) { p.look(t, node(t)) },
 			"act": func(t *rapid.T) {
