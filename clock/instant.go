@@ -151,6 +151,26 @@ func ParseDuration(s string) (time.Duration, error) {
 	return CutDuration(d)
 }
 
+// AppendDuration appends d in the form that ParseDuration reads, without zeros: "1h30m", "250ms", "0s". d is a number of
+// milliseconds and not negative.
+func AppendDuration(b []byte, d time.Duration) []byte {
+	from := len(b)
+	for _, u := range [...]struct {
+		unit time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		if n := d / u.unit; n > 0 {
+			b = strconv.AppendInt(b, int64(n), 10)
+			b = append(b, u.name...)
+			d %= u.unit
+		}
+	}
+	if len(b) == from {
+		b = append(b, "0s"...)
+	}
+	return b
+}
+
 // CutDuration cuts off fractions of a millisecond. It refuses a negative duration, with an error for the sender.
 func CutDuration(d time.Duration) (time.Duration, error) {
 	if d < 0 {

@@ -135,24 +135,9 @@ func appendInstant(b []byte, i clock.Instant) []byte {
 	return append(b, '"')
 }
 
-// appendDuration appends d in the form that a set accepts: "1h30m", "250ms".
+// appendDuration appends d as a JSON string in the form that a set accepts: "1h30m", "250ms".
 func appendDuration(b []byte, d time.Duration) []byte {
-	b = append(b, '"')
-	from := len(b)
-	for _, u := range [...]struct {
-		unit time.Duration
-		name string
-	}{{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
-		if n := d / u.unit; n > 0 {
-			b = strconv.AppendInt(b, int64(n), 10)
-			b = append(b, u.name...)
-			d %= u.unit
-		}
-	}
-	if len(b) == from {
-		b = append(b, "0s"...)
-	}
-	return append(b, '"')
+	return append(clock.AppendDuration(append(b, '"'), d), '"')
 }
 
 // appendOptional appends s as a JSON string, or null for the empty string.
