@@ -13,7 +13,7 @@ import (
 
 	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/ring/webhook"
 )
 
 // The order is cancelled in 30 minutes, unless it is paid before.
@@ -343,7 +343,7 @@ func ExampleVerifier() {
 	defer receiver.Close()
 
 	// clockd sends the ring
-	if err := ringByWebhook(receiver.URL, webhookRing(clock.Text), settings.EnvelopeBody, oldSecret); err != nil {
+	if err := ringByWebhook(receiver.URL, webhookRing(clock.Text), webhook.EnvelopeBody, oldSecret); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

@@ -18,7 +18,6 @@ import (
 
 	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/webhook"
 )
@@ -36,16 +35,16 @@ type hook struct {
 }
 
 // ringByWebhook sends a ring as clockd does, to a receiver at the URL. The request has a signature for each secret.
-func ringByWebhook(url string, r clock.Ring, body settings.WebhookBody, secrets ...settings.WebhookSecret) error {
-	endpoint := settings.NewWebhook(url, secrets...)
+func ringByWebhook(url string, r clock.Ring, body webhook.Body, secrets ...webhook.Secret) error {
+	endpoint := webhook.NewEndpoint(url, secrets...)
 	endpoint.Body = body
-	if err := endpoint.Validate(); err != nil {
+	if err := webhook.Part.Validate(endpoint); err != nil {
 		return err
 	}
 	cfg := webhook.DefaultConfig()
 	cfg.Allow = []string{"127.0.0.0/8"}
 	target, err := webhook.New(cfg, webhook.Deps{
-		Endpoints:  func(string) (*settings.Webhook, bool) { return endpoint, true },
+		Endpoints:  func(string) *webhook.Endpoint { return endpoint },
 		Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -60,7 +59,7 @@ func ringByWebhook(url string, r clock.Ring, body settings.WebhookBody, secrets 
 }
 
 // hooksOf returns the requests of a ring whose payload and body are of each kind.
-func hooksOf(t *testing.T, secrets ...settings.WebhookSecret) []hook {
+func hooksOf(t *testing.T, secrets ...webhook.Secret) []hook {
 	t.Helper()
 	var hooks []hook
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -71,7 +70,7 @@ func hooksOf(t *testing.T, secrets ...settings.WebhookSecret) []hook {
 		hooks = append(hooks, hook{r.Header, body})
 	}))
 	defer server.Close()
-	for _, body := range []settings.WebhookBody{settings.PayloadBody, settings.EnvelopeBody} {
+	for _, body := range []webhook.Body{webhook.PayloadBody, webhook.EnvelopeBody} {
 		for _, kind := range []clock.PayloadKind{clock.JSON, clock.Text, clock.Binary, clock.NoPayload} {
 			if err := ringByWebhook(server.URL, webhookRing(kind), body, secrets...); err != nil {
 				t.Fatal(err)
@@ -109,15 +108,15 @@ func verifier(t *testing.T, secrets ...string) *client.Verifier {
 func TestVerifierTakesTheWebhooksOfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		signed []settings.WebhookSecret
+		signed []webhook.Secret
 		known  []string
 		want   error
 	}{
-		"one secret":         {[]settings.WebhookSecret{oldSecret}, []string{oldSecret}, nil},
-		"receiver is ahead":  {[]settings.WebhookSecret{oldSecret}, []string{newSecret, oldSecret}, nil},
-		"receiver is behind": {[]settings.WebhookSecret{newSecret, oldSecret}, []string{oldSecret}, nil},
-		"rotation is over":   {[]settings.WebhookSecret{newSecret}, []string{oldSecret}, client.ErrWebhookSignature},
-		"another sender": {[]settings.WebhookSecret{otherSecret}, []string{oldSecret, newSecret},
+		"one secret":         {[]webhook.Secret{oldSecret}, []string{oldSecret}, nil},
+		"receiver is ahead":  {[]webhook.Secret{oldSecret}, []string{newSecret, oldSecret}, nil},
+		"receiver is behind": {[]webhook.Secret{newSecret, oldSecret}, []string{oldSecret}, nil},
+		"rotation is over":   {[]webhook.Secret{newSecret}, []string{oldSecret}, client.ErrWebhookSignature},
+		"another sender": {[]webhook.Secret{otherSecret}, []string{oldSecret, newSecret},
 			client.ErrWebhookSignature},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,5 +228,5 @@ func TestVerifierNeedsSecretsAsTheServicePrintsThem(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	verifier(t, string(settings.NewWebhookSecret()))
+	verifier(t, string(webhook.NewSecret()))
 }

@@ -54,6 +54,7 @@ var importTable = []struct {
 	{"ring", []string{"clock", "store"}},
 	{"ring/webhook", []string{"clock", "clock/settings", "ring", "ring/httpcall"}},
 	{"ring/grpc", []string{"clock", "clock/settings", "ring", "ring/httpcall"}},
+	{"ring/targettest", []string{"clock", "ring", "ring/httpcall"}},
 	{"ring/*", []string{"clock", "clock/settings", "ring"}},
 	{"schema/...", nil},
 	{"queries/...", nil},

@@ -18,18 +18,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/webhook"
 )
 
-const hookSecret settings.WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+const hookSecret webhook.Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 
 // hookNode is a node whose applications have webhooks. The receivers are a real HTTP server, on connections in memory.
 type hookNode struct {
 	*node
 	server    *http.Server
 	listener  *pipeListener
-	endpoints map[string]*settings.Webhook
+	endpoints map[string]*webhook.Endpoint
 
 	mu       sync.Mutex
 	answers  map[string]http.HandlerFunc // by application; missing: 204
@@ -82,7 +81,7 @@ func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 func withWebhooks(t *testing.T, test func(t *testing.T, n *hookNode)) {
 	t.Helper()
 	h := &hookNode{
-		endpoints: map[string]*settings.Webhook{}, answers: map[string]http.HandlerFunc{},
+		endpoints: map[string]*webhook.Endpoint{}, answers: map[string]http.HandlerFunc{},
 		dials: map[string]func(context.Context) error{},
 	}
 	cfg := defaultNode()
@@ -105,15 +104,15 @@ func withWebhooks(t *testing.T, test func(t *testing.T, n *hookNode)) {
 func (n *hookNode) newTarget() *webhook.Target {
 	target, err := webhook.New(webhook.DefaultConfig(), webhook.Deps{
 		Registerer: prometheus.NewRegistry(),
-		Endpoints: func(application string) (*settings.Webhook, bool) {
+		Endpoints: func(application string) *webhook.Endpoint {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			e := n.endpoints[application]
 			if e == nil {
-				e = settings.NewWebhook("http://"+application+".example/", hookSecret)
+				e = webhook.NewEndpoint("http://"+application+".example/", hookSecret)
 				n.endpoints[application] = e
 			}
-			return e, true
+			return e
 		},
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			application, _, _ := strings.Cut(address, ".")
@@ -180,10 +179,10 @@ func (n *hookNode) connect(application string, dial func(ctx context.Context) er
 }
 
 // endpoint changes the application's endpoint.
-func (n *hookNode) endpoint(application string, change func(e *settings.Webhook)) {
+func (n *hookNode) endpoint(application string, change func(e *webhook.Endpoint)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e := settings.NewWebhook("http://"+application+".example/", hookSecret)
+	e := webhook.NewEndpoint("http://"+application+".example/", hookSecret)
 	change(e)
 	n.endpoints[application] = e
 }
@@ -283,7 +282,7 @@ func TestSlowWebhookIsNotCalledAgain(t *testing.T) {
 		ids := map[string][]int64{}
 		for i, after := range []time.Duration{100 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second, 100 * time.Second} {
 			application := fmt.Sprint("slow", i)
-			n.endpoint(application, func(e *settings.Webhook) { e.Timeout = 2 * time.Minute })
+			n.endpoint(application, func(e *webhook.Endpoint) { e.Timeout = 2 * time.Minute })
 			n.answer(application, 200, after)
 			ids[application] = n.setMany(application, 5, time.Second)
 		}
@@ -298,7 +297,7 @@ func TestSlowWebhookIsNotCalledAgain(t *testing.T) {
 // alarms ring.
 func TestHangingWebhookIsTriedAgainAfterItsTimeout(t *testing.T) {
 	withWebhooks(t, func(t *testing.T, n *hookNode) {
-		n.endpoint("shop", func(e *settings.Webhook) { e.Timeout = 2 * time.Second })
+		n.endpoint("shop", func(e *webhook.Endpoint) { e.Timeout = 2 * time.Second })
 		n.answer("shop", 200, time.Hour)
 		limited := n.set("shop", "limited", time.Second, func(s *clock.Set) { s.Retry.Limit = 2 })
 		patient := n.set("shop", "patient", time.Second)
@@ -325,7 +324,7 @@ func TestHangingWebhookIsTriedAgainAfterItsTimeout(t *testing.T) {
 // then counts.
 func TestRetryAfterOfAWebhookIsObeyed(t *testing.T) {
 	withWebhooks(t, func(t *testing.T, n *hookNode) {
-		n.endpoint("shop", func(e *settings.Webhook) { e.Concurrency = 1 })
+		n.endpoint("shop", func(e *webhook.Endpoint) { e.Concurrency = 1 })
 		n.answer("shop", 429, 0, "Retry-After", "40")
 		ids := n.setMany("shop", 100, time.Second)
 		later := n.setEvery("shop-later", 1, time.Second) // another application is not held

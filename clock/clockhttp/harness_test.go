@@ -23,6 +23,11 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/ring/grpc"
+	"github.com/clockd/clockd/ring/kafka"
+	"github.com/clockd/clockd/ring/rabbit"
+	"github.com/clockd/clockd/ring/webhook"
 )
 
 // harness is a real server over a real clock.Service, with a client that checks every response against openapi.yaml.
@@ -47,6 +52,9 @@ type setup struct {
 	defaults func(application string) *clock.Defaults // of the service; nil: no application has any
 }
 
+// testForm has the parts that openapi.yaml describes.
+var testForm = settings.NewForm(rabbit.Part, webhook.Part, kafka.Part, grpc.Part)
+
 func start(t testing.TB, change ...func(*setup)) *harness {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -57,7 +65,7 @@ func start(t testing.TB, change ...func(*setup)) *harness {
 			return Readiness{Ready: true,
 				Checks: []Check{{Name: "database", Status: "ok"}}}
 		},
-		Log: quiet(), Registerer: reg, Gatherer: reg,
+		Form: testForm, Log: quiet(), Registerer: reg, Gatherer: reg,
 	}
 	for _, c := range change {
 		c(su)

@@ -20,6 +20,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Alarms is the part of the domain that this package uses. *clock.Service implements it.
@@ -42,6 +43,7 @@ type Deps struct {
 	Journal    *ringstream.Journal             // what was written to streams; nil only without Streams
 	Pulls      Pulls                           // source of the rings that workers reserve; nil: none can be reserved
 	Settings   Settings                        // settings of applications; nil: they cannot be read
+	Form       *settings.Form                  // form of their documents; nil only without Settings
 	Search     Search                          // finder of alarms; nil: GET /v1/search is 503
 	Known      Applications                    // reader of the known applications; nil: GET /v1/applications is 503
 	Blockers   Blockers                        // reasons why due alarms wait; nil: reads of alarms show none
@@ -76,6 +78,7 @@ type Server struct {
 	access    Access
 
 	settings  Settings
+	form      *settings.Form
 	search    Search
 	known     Applications
 	blockers  Blockers
@@ -116,7 +119,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
 		readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
-		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
+		form: deps.Form, search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
 		stats: deps.Stats,
 		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(),
 		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
@@ -156,6 +159,9 @@ func (d *Deps) validate() error {
 	}
 	if d.Streams != nil && d.Journal == nil {
 		return errors.New("streams need a journal")
+	}
+	if d.Settings != nil && d.Form == nil {
+		return errors.New("settings need a form")
 	}
 	return nil
 }

@@ -45,13 +45,13 @@ func (s *Server) getSettings(c echo.Context) error {
 		return readFailure(ctx, err)
 	}
 	applied := s.settings.Applied(app)
-	parsed, parseErr := settings.Parse(documentOf(&v))
-	b := appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+app+`",`...), &v)
+	parsed, parseErr := s.form.Parse(documentOf(&v))
+	b := s.appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+app+`",`...), &v)
 	b = append(b, `,"effective":`...)
 	if parseErr != nil {
 		b = append(b, "null"...)
 	} else {
-		b = appendEffective(b, &parsed, applied.DefaultTarget)
+		b = append(b, s.form.Effective(&parsed, applied.DefaultTarget)...)
 	}
 	b = strconv.AppendInt(append(b, `,"applied_version":`...), applied.Version, 10)
 	b = appendOptional(append(b, `,"applied_target":`...), applied.Target.String())
@@ -75,7 +75,7 @@ func (s *Server) listSettings(c echo.Context) error {
 		return readFailure(ctx, err)
 	}
 	b := appendList([]byte(`{"versions":`), versions,
-		func(v *settings.Version, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
+		func(v *settings.Version, b []byte) []byte { return append(s.appendVersion(append(b, '{'), v), '}') })
 	return s.respondRead(c, append(b, '}'))
 }
 
@@ -100,35 +100,14 @@ func documentOf(v *settings.Version) string {
 }
 
 // appendVersion appends the members of a version. A document that cannot be read is null, and unreadable says why.
-func appendVersion(b []byte, v *settings.Version) []byte {
+func (s *Server) appendVersion(b []byte, v *settings.Version) []byte {
 	b = strconv.AppendInt(append(b, `"version":`...), v.Version, 10)
 	b = appendInstant(append(b, `,"changed_at":`...), v.ChangedAt)
 	b = appendOptional(append(b, `,"changed_by":`...), v.ChangedBy)
-	parsed, err := settings.Parse(documentOf(v))
+	parsed, err := s.form.Parse(documentOf(v))
 	if err != nil {
 		return appendString(append(b, `,"settings":null,"unreadable":`...), err.Error())
 	}
-	redacted := parsed.Redacted()
-	b = append(append(b, `,"settings":`...), redacted.Encode()...)
+	b = append(append(b, `,"settings":`...), s.form.Redacted(&parsed)...)
 	return append(b, `,"unreadable":null`...)
-}
-
-// appendEffective appends the settings with all defaults.
-func appendEffective(b []byte, s *settings.Settings, byDefault clock.TargetKind) []byte {
-	b = appendString(append(b, `{"target":`...), s.TargetOr(byDefault).String())
-	b = append(b, `,"alarm_targets":[`...)
-	for i, target := range s.Allowed {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, target.String())
-	}
-	b = append(append(b, `],"amqp":`...), s.AMQP.JSON()...)
-	b = append(append(b, `,"webhook":`...), s.Webhook.RedactedJSON()...)
-	b = append(append(b, `,"kafka":`...), s.Kafka.JSON()...)
-	b = append(append(b, `,"grpc":`...), s.GRPC.RedactedJSON()...)
-	b = appendRetry(append(b, `,"retry":`...), s.RetryPolicy())
-	b = appendAckTimeout(append(b, `,"ack_timeout":`...), s.AckTime(clock.NoTarget))
-	b = strconv.AppendInt(append(b, `,"max_rings":`...), int64(s.Rings()), 10)
-	return append(strconv.AppendBool(append(b, `,"paused":`...), s.Paused), '}')
 }

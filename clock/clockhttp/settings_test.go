@@ -150,7 +150,7 @@ func jsonOf(v any) string {
 func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 	t.Parallel()
 	ack := "1m"
-	known, err := settings.Parse(`{"retry":{"limit":3},"ack_timeout":"` + ack + `","max_rings":4}`)
+	known, err := testForm.Parse(`{"retry":{"limit":3},"ack_timeout":"` + ack + `","max_rings":4}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 // A set names the target of its alarm, if the settings of the application allow it. The alarm shows it, and it is part of what a repeated set compares.
 func TestSetsNameAllowedTargets(t *testing.T) {
 	t.Parallel()
-	known, err := settings.Parse(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
+	known, err := testForm.Parse(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,28 @@
 // Package settings owns the settings of applications: what a person decides for one application, as a JSON document
 // with versions.
 //
-// A document has the defaults of sets (clock.Defaults), the pause, and a part for each target: the destination of rings
-// in RabbitMQ, the endpoint of a webhook, the topic of Kafka, the method of gRPC. The store keeps its versions as text.
-// Each node reads the current ones every second (Watch), so the parts of a node see one Snapshot.
+// A document has the defaults of sets (clock.Defaults), the pause, and a Part for each target that needs one, such as
+// the endpoint of a webhook. This package knows no target: each brings its Part, which is a list of Fields. A Form is
+// made of the parts of a program. It reads and writes documents, and describes them, so that flags, schemas and pages
+// are made from the same list.
+//
+//	ring/kafka ──▶ Part ─┐
+//	ring/grpc ───▶ Part ─┼──▶ Form ──▶ documents, flags, schemas
+//	...                  ┘      │
+//	            the store ──▶ Watch ──▶ Snapshot ──▶ Part.In: the value of an application, for its target
+//
+// The store keeps the versions of documents as text. Each node reads the current ones every second (Watch), so all
+// parts of a node see one Snapshot.
 //
 // # Invariants
 //
-//  1. Parse and Encode agree: Parse(s.Encode()) has the value s. A field that decides nothing is not written.
+//  1. Form.Parse and Form.Encode agree: what Encode writes is read as the same settings. A field that decides nothing is
+//     not written.
 //  2. A document with an unknown field is refused. So an older build never applies a part of a newer document.
-//  3. A Snapshot, and what it holds, never changes. The pointer of an endpoint or a method stays the same until its
-//     content changes, so a target can know by it whether to make a new client.
-//  4. Errors, logs and Redacted show no secret: no signing secret, no value of a header or of metadata, no query of a
-//     URL.
+//  3. A Snapshot, and what it holds, never changes. The pointer of a part's value stays the same until its content
+//     changes, so a target can know by it whether to make a new client.
+//  4. Errors, logs, Redacted and Effective show no secret: no element of Secrets, no value of Texts, and a text with
+//     Field.Redacted only as it is shown.
 //
 // # Failures, effects, recovery
 //

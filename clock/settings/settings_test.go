@@ -1,6 +1,7 @@
-package settings
+package settings_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -8,53 +9,117 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 func TestSettingsAreReadAsDocumented(t *testing.T) {
 	limit3 := clock.RetryPolicy{Initial: 2 * time.Second, Factor: 1, Cap: time.Minute, Limit: 3}
 	onlyLimit := clock.DefaultRetryPolicy()
 	onlyLimit.Limit = 0
-	for document, want := range map[string]Settings{
-		`{}`:                    {},
-		` { "target" : null } `: {},
-		`{"target":"stream","retry":{"initial":2000,"factor":1,"cap":"1m","limit":3},"ack_timeout":"90s","max_rings":4}`: {
-			Defaults: clock.Defaults{Target: clock.TargetStream, Retry: &limit3, AckTimeout: new(90 * time.Second),
-				MaxRings: new(4)},
-		},
-		`{"target":"webhook","webhook":{"url":"https://a.example/","secrets":["` + string(oldSecret) + `"]}}`: {
-			Defaults: clock.Defaults{Target: clock.TargetWebhook}, Webhook: NewWebhook("https://a.example/", oldSecret),
-		},
-		`{"target":"kafka","kafka":{"topic":"shop.rings"}}`: {Defaults: clock.Defaults{Target: clock.TargetKafka},
-			Kafka: NewKafka("shop.rings")},
-		`{"kafka":{"topic":"a","key":"none","headers":"lean"}}`: {Kafka: &Kafka{Topic: "a", Key: KafkaKeyNone,
-			Headers: KafkaHeadersLean}},
-		`{"target":"grpc","grpc":{"url":"https://a.example:8443","method":"a.B/C","metadata":{"authorization":"x"},"timeout":"1500ms"}}`: {
-			Defaults: clock.Defaults{Target: clock.TargetGRPC}, GRPC: &GRPC{
-				URL: "https://a.example:8443", Method: "a.B/C", Metadata: map[string]string{"authorization": "x"},
-				Timeout:     1500 * time.Millisecond,
-				Concurrency: DefaultEndpointConcurrency,
-			},
-		},
-		`{"alarm_targets":["pull","stream","pull"]}`: {Defaults: clock.Defaults{Allowed: []clock.TargetKind{clock.TargetStream, clock.TargetPull}}},
-		`{"paused":true}`:  {Paused: true},
-		`{"paused":false}`: {},
-		`{"target":"amqp","retry":{"limit":0}}`: {Defaults: clock.Defaults{Target: clock.TargetAMQP,
-			Retry: &onlyLimit}},
-		`{"retry":{},"ack_timeout":1000}`: {Defaults: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()),
-			AckTimeout: new(time.Second)}},
-		`{"retry":{"limit":null},"max_rings":1}`: {Defaults: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()),
-			MaxRings: new(1)}},
+	roof := &loft{Place: "roof", Size: "small", Wait: 15 * time.Second, Birds: 3, Seals: []seal{"wax"}}
+	for _, c := range []struct {
+		document string
+		want     clock.Defaults
+		paused   bool
+		loft     *loft
+		nest     *nest
+	}{
+		{document: `{}`},
+		{document: ` { "target" : null } `},
+		{document: `{"target":"stream","retry":{"initial":2000,"factor":1,"cap":"1m","limit":3},"ack_timeout":"90s","max_rings":4}`,
+			want: clock.Defaults{Target: clock.TargetStream, Retry: &limit3, AckTimeout: new(90 * time.Second),
+				MaxRings: new(4)}},
+		{document: `{"alarm_targets":["pull","stream","pull"]}`,
+			want: clock.Defaults{Allowed: []clock.TargetKind{clock.TargetStream, clock.TargetPull}}},
+		{document: `{"paused":true}`, paused: true},
+		{document: `{"paused":false}`},
+		{document: `{"target":"amqp","retry":{"limit":0}}`,
+			want: clock.Defaults{Target: clock.TargetAMQP, Retry: &onlyLimit}},
+		{document: `{"retry":{},"ack_timeout":1000}`,
+			want: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()), AckTimeout: new(time.Second)}},
+		{document: `{"retry":{"limit":null},"max_rings":1}`,
+			want: clock.Defaults{Retry: new(clock.DefaultRetryPolicy()), MaxRings: new(1)}},
+		{document: `{"target":"webhook","pigeon":{"place":"roof","seals":["wax"]}}`,
+			want: clock.Defaults{Target: clock.TargetWebhook}, loft: roof},
+		{document: `{"pigeon":{"place":"roof","note":null,"size":"vast","wait":"1500ms","birds":9,"rings":{"a":"b"},"seals":["wax","tin"]},"owl":{"hole":"h"}}`,
+			loft: &loft{Place: "roof", Size: "vast", Wait: 1500 * time.Millisecond, Birds: 9,
+				Rings: map[string]string{"a": "b"}, Seals: []seal{"wax", "tin"}},
+			nest: &nest{Hole: "h"}},
 	} {
-		got, err := Parse(document)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %v, want %+v", document, got, err, want)
+		same := func(s *settings.Settings) bool {
+			return reflect.DeepEqual(s.Defaults, c.want) && s.Paused == c.paused &&
+				reflect.DeepEqual(pigeon.Of(s), c.loft) && reflect.DeepEqual(owl.Of(s), c.nest)
 		}
-		again, err := Parse(got.Encode())
-		if err != nil || !reflect.DeepEqual(again, want) {
-			t.Errorf("%s is encoded as %s: %+v, %v", document, got.Encode(), again, err)
+		got, err := form.Parse(c.document)
+		if err != nil || !same(&got) {
+			t.Errorf("%s: %+v, %v", c.document, got, err)
+		}
+		again, err := form.Parse(form.Encode(&got))
+		if err != nil || !same(&again) {
+			t.Errorf("%s is encoded as %s: %+v, %v", c.document, form.Encode(&got), again, err)
 		}
 	}
 }
+
+// Documents have their members in one order. People see no secrets, and what applies where nothing is decided.
+func TestDocumentsForPeople(t *testing.T) {
+	s, err := form.Parse(`{"paused":true,"pigeon":{"seals":["wax"],"rings":{"a":"hush"},"note":"hush","place":"<roof>"},` +
+		`"target":"webhook","retry":{"cap":"90s"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shown = `"pigeon":{"place":"\u003croof\u003e","note":"h...","size":"small","wait":"15s","birds":3,` +
+		`"rings":{"a":"..."},"seals":["seal..."]},"retry":{"initial":"1s","factor":2,"cap":"1m30s","limit":null},`
+	for _, c := range []struct{ got, want string }{
+		{form.Redacted(&s), `{"target":"webhook",` + shown + `"paused":true}`},
+		{form.Effective(&s, clock.TargetStream), `{"target":"webhook","alarm_targets":[],"owl":null,` + shown +
+			`"ack_timeout":null,"max_rings":10,"paused":true}`},
+		{form.Effective(&settings.Settings{Defaults: clock.Defaults{Target: clock.TargetPull}}, clock.TargetStream),
+			`{"target":"pull","alarm_targets":[],"owl":null,"pigeon":null,` +
+				`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":"1m","max_rings":10,"paused":false}`},
+		{form.Effective(&settings.Settings{}, clock.NoTarget), `{"target":null,"alarm_targets":[],"owl":null,"pigeon":null,` +
+			`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"paused":false}`},
+		{form.Encode(&settings.Settings{}), `{}`},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s\nwant\n%s", c.got, c.want)
+		}
+	}
+	if pigeon.Of(&s).Note != "hush" || pigeon.Of(&s).Rings["a"] != "hush" {
+		t.Error("the settings themselves were changed")
+	}
+}
+
+// A form describes its fields, with their defaults.
+func TestFieldsAreDescribed(t *testing.T) {
+	fields := map[string]settings.FieldInfo{}
+	for _, f := range form.Fields() {
+		fields[f.Name] = f
+		for _, inner := range f.Fields {
+			fields[f.Name+"."+inner.Name] = inner
+		}
+	}
+	for name, want := range map[string]struct {
+		kind      settings.Kind
+		byDefault any
+	}{
+		"target": {settings.KindChoice, nil}, "alarm_targets": {settings.KindChoices, nil},
+		"retry": {settings.KindObject, nil}, "retry.factor": {settings.KindNumber, 2.0},
+		"retry.limit": {settings.KindInteger, json.RawMessage("null")}, "max_rings": {settings.KindInteger, nil},
+		"ack_timeout": {settings.KindDuration, nil}, "paused": {settings.KindFlag, nil},
+		"pigeon": {settings.KindObject, nil}, "pigeon.place": {settings.KindText, nil},
+		"pigeon.size": {settings.KindChoice, "small"}, "pigeon.wait": {settings.KindDuration, "15s"},
+		"pigeon.birds": {settings.KindInteger, 3}, "pigeon.rings": {settings.KindTexts, nil},
+		"pigeon.seals": {settings.KindSecrets, []string{}},
+	} {
+		if f := fields[name]; f.Kind != want.kind || !reflect.DeepEqual(f.Default, want.byDefault) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// with returns a document whose pigeon lacks nothing and has a further member.
+func with(member string) string { return `{"pigeon":{"place":"roof","seals":["wax"],` + member + `}}` }
 
 func TestWrongSettingsNameTheirField(t *testing.T) {
 	for _, c := range []struct{ document, code, field string }{
@@ -72,46 +137,9 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"retry":{"cap":"1m","cap":"1m"}}`, clock.CodeAmbiguous, "retry.cap"},
 		{`{"target":"pigeon"}`, clock.CodeInvalidValue, "target"},
 		{`{"target":""}`, clock.CodeInvalidValue, "target"},
-		{`{"target":"webhook"}`, clock.CodeRequired, "webhook"},
-		{`{"webhook":{}}`, clock.CodeRequired, "webhook.url"},
-		{`{"webhook":"https://a.example/"}`, clock.CodeInvalidValue, "webhook"},
-		{`{"target":"kafka"}`, clock.CodeRequired, "kafka"},
-		{`{"kafka":"shop"}`, clock.CodeInvalidValue, "kafka"},
-		{`{"kafka":{}}`, clock.CodeRequired, "kafka.topic"},
-		{`{"kafka":{"topic":1}}`, clock.CodeInvalidValue, "kafka.topic"},
-		{`{"kafka":{"topic":"a/b"}}`, clock.CodeInvalidValue, "kafka.topic"},
-		{`{"kafka":{"topic":".."}}`, clock.CodeInvalidValue, "kafka.topic"},
-		{`{"kafka":{"topic":"` + strings.Repeat("x", 250) + `"}}`, clock.CodeOutOfRange, "kafka.topic"},
-		{`{"kafka":{"topic":"a","key":"hash"}}`, clock.CodeInvalidValue, "kafka.key"},
-		{`{"kafka":{"topic":"a","headers":"none"}}`, clock.CodeInvalidValue, "kafka.headers"},
-		{`{"kafka":{"topic":"a","acks":"all"}}`, clock.CodeUnknownField, "kafka.acks"},
-		{`{"target":"grpc"}`, clock.CodeRequired, "grpc"},
-		{`{"alarm_targets":["grpc"]}`, clock.CodeRequired, "grpc"},
-		{`{"grpc":"https://a.example"}`, clock.CodeInvalidValue, "grpc"},
-		{`{"grpc":{"method":"a.B/C"}}`, clock.CodeRequired, "grpc.url"},
-		{`{"grpc":{"url":"https://a.example"}}`, clock.CodeRequired, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example/x","method":"a.B/C"}}`, clock.CodeInvalidValue, "grpc.url"},
-		{`{"grpc":{"url":"https://a.example?x","method":"a.B/C"}}`, clock.CodeInvalidValue, "grpc.url"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B"}}`, clock.CodeInvalidValue, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C/D"}}`, clock.CodeInvalidValue, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"/a.B/C"}}`, clock.CodeInvalidValue, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"a..B/C"}}`, clock.CodeInvalidValue, "grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"` + strings.Repeat("a", 600) + `/C"}}`, clock.CodeOutOfRange,
-			"grpc.method"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"grpc-timeout":"1S"}}}`,
-			clock.CodeInvalidValue, "grpc.metadata.grpc-timeout"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"x-Bin":"x"}}}`, clock.CodeInvalidValue,
-			"grpc.metadata.x-Bin"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"x-clockd-a":"x"}}}`, clock.CodeInvalidValue,
-			"grpc.metadata.x-clockd-a"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","timeout":"1ms"}}`, clock.CodeOutOfRange, "grpc.timeout"},
-		{`{"grpc":{"url":"https://a.example","method":"a.B/C","concurrency":0}}`, clock.CodeOutOfRange,
-			"grpc.concurrency"},
 		{`{"target":1}`, clock.CodeInvalidValue, "target"},
 		{`{"alarm_targets":"stream"}`, clock.CodeInvalidValue, "alarm_targets"},
 		{`{"alarm_targets":["stream",""]}`, clock.CodeInvalidValue, "alarm_targets"},
-		{`{"alarm_targets":["webhook"]}`, clock.CodeRequired, "webhook"},
-		{`{"alarm_targets":["kafka"]}`, clock.CodeRequired, "kafka"},
 		{`{"retry":3}`, clock.CodeInvalidValue, "retry"},
 		{`{"retry":{"initial":"soon"}}`, clock.CodeInvalidValue, "retry.initial"},
 		{`{"retry":{"initial":"1m"}}`, clock.CodeOutOfRange, "retry.cap"},
@@ -127,44 +155,76 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{`{"max_rings":0}`, clock.CodeOutOfRange, "max_rings"},
 		{`{"max_rings":"3"}`, clock.CodeInvalidValue, "max_rings"},
 		{`{"max_rings":99999999999}`, clock.CodeInvalidValue, "max_rings"},
-		{`{"target":"` + strings.Repeat("x", MaxDocument) + `"}`, clock.CodeOutOfRange, ""},
+		{`{"target":"` + strings.Repeat("x", settings.MaxDocument) + `"}`, clock.CodeOutOfRange, ""},
+		{`{"target":"webhook"}`, clock.CodeRequired, "pigeon"},
+		{`{"alarm_targets":["webhook"]}`, clock.CodeRequired, "pigeon"},
+		{`{"pigeon":"roof"}`, clock.CodeInvalidValue, "pigeon"},
+		{`{"pigeon":[]}`, clock.CodeInvalidValue, "pigeon"},
+		{`{"pigeon":{}}`, clock.CodeRequired, "pigeon.place"},
+		{`{"pigeon":{"place":null}}`, clock.CodeRequired, "pigeon.place"},
+		{`{"pigeon":{"place":1}}`, clock.CodeInvalidValue, "pigeon.place"},
+		{`{"pigeon":{"place":"cat"}}`, clock.CodeInvalidValue, "pigeon.place"},
+		{`{"pigeon":{"place":"` + strings.Repeat("x", 11) + `"}}`, clock.CodeOutOfRange, "pigeon.place"},
+		{`{"pigeon":{"place":"a","place":"b"}}`, clock.CodeAmbiguous, "pigeon.place"},
+		{`{"pigeon":{"palace":"a"}}`, clock.CodeUnknownField, "pigeon.palace"},
+		{`{"pigeon":{"a\u0000b":"a"}}`, clock.CodeUnknownField, `pigeon."a\x00b"`},
+		{with(`"size":"tiny"`), clock.CodeInvalidValue, "pigeon.size"},
+		{with(`"size":""`), clock.CodeInvalidValue, "pigeon.size"},
+		{with(`"wait":"999ms"`), clock.CodeOutOfRange, "pigeon.wait"},
+		{with(`"wait":"61s"`), clock.CodeOutOfRange, "pigeon.wait"},
+		{with(`"wait":"soon"`), clock.CodeInvalidValue, "pigeon.wait"},
+		{with(`"wait":-1`), clock.CodeInvalidValue, "pigeon.wait"},
+		{with(`"birds":0`), clock.CodeOutOfRange, "pigeon.birds"},
+		{with(`"birds":10`), clock.CodeOutOfRange, "pigeon.birds"},
+		{with(`"birds":1.5`), clock.CodeInvalidValue, "pigeon.birds"},
+		{with(`"birds":"1"`), clock.CodeInvalidValue, "pigeon.birds"},
+		{with(`"birds":99999999999999999999`), clock.CodeInvalidValue, "pigeon.birds"},
+		{with(`"rings":[]`), clock.CodeInvalidValue, "pigeon.rings"},
+		{with(`"rings":{"a":1}`), clock.CodeInvalidValue, "pigeon.rings.a"},
+		{with(`"rings":{"a":"b","a":"c"}`), clock.CodeAmbiguous, "pigeon.rings.a"},
+		{with(`"rings":{"b":"","a":""}`), clock.CodeInvalidValue, "pigeon.rings.a"},
+		{with(`"rings":{"":""}`), clock.CodeInvalidValue, "pigeon.rings."},
+		{with(`"rings":{"a":"","b":"","c":""}`), clock.CodeOutOfRange, "pigeon.rings"},
+		{`{"pigeon":{"place":"roof"}}`, clock.CodeRequired, "pigeon.seals"},
+		{`{"pigeon":{"place":"roof","seals":[]}}`, clock.CodeRequired, "pigeon.seals"},
+		{`{"pigeon":{"place":"roof","seals":"wax"}}`, clock.CodeInvalidValue, "pigeon.seals"},
+		{`{"pigeon":{"place":"roof","seals":[1]}}`, clock.CodeInvalidValue, "pigeon.seals[0]"},
+		{`{"pigeon":{"place":"roof","seals":["wax","lead"]}}`, clock.CodeInvalidValue, "pigeon.seals[1]"},
+		{`{"pigeon":{"place":"roof","seals":["wax","wax"]}}`, clock.CodeAmbiguous, "pigeon.seals[1]"},
+		{`{"pigeon":{"place":"roof","seals":["wax","tin","ore"]}}`, clock.CodeOutOfRange, "pigeon.seals"},
+		{`{"owl":{}}`, clock.CodeRequired, "owl.tree"},
+		{`{"owl":{"tree":"oak","hole":"too deep"}}`, clock.CodeOutOfRange, "owl.hole"},
 	} {
-		s, err := Parse(c.document)
+		s, err := form.Parse(c.document)
 		e, is := errors.AsType[*clock.Error](err)
 		if !is || e.Code != c.code || e.Field != c.field || !errors.Is(err, clock.ErrInvalid) || e.Detail == "" {
 			t.Errorf("%.80s: %+v, want code %s and field %q", c.document, err, c.code, c.field)
 		}
-		if !reflect.DeepEqual(s, Settings{}) {
+		if !reflect.DeepEqual(s, settings.Settings{}) {
 			t.Errorf("%.80s: settings beside an error: %+v", c.document, s)
 		}
-	}
-}
-
-func TestEveryFieldIsDecoded(t *testing.T) {
-	if len(Fields) != len(settingFields) {
-		t.Error("a list lacks an element of its map")
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"target":"stream","retry":{"initial":"2s","factor":1.5,"cap":"1m","limit":3},"ack_timeout":"1m30s","max_rings":4}`,
-		`{"kafka":{"topic":"a","key":"application","headers":"lean"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`,
+		`{"pigeon":{"place":"a","size":"vast","wait":1500,"birds":2,"rings":{"x":"<"},"seals":["wax"]},"owl":{"hole":"h"}}`, `{"retry":{"limit":null}}`, `{"max_rings":1e2}`,
 		`{"target":null}`, `[{`, `{"a":{}}`, `{"alarm_targets":["pull"]}`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, document string) {
-		s, err := Parse(document)
+		s, err := form.Parse(document)
 		if err != nil {
 			if e, is := errors.AsType[*clock.Error](err); !is || e.Code == "" || e.Detail == "" {
 				t.Fatalf("%q: an error without code or detail: %v", document, err)
 			}
 			return
 		}
-		again, err := Parse(s.Encode())
+		again, err := form.Parse(form.Encode(&s))
 		if err != nil || !reflect.DeepEqual(again, s) {
-			t.Fatalf("%q is read as %+v and encoded as %s, which is read as %+v, %v", document, s, s.Encode(), again,
+			t.Fatalf("%q is read as %+v and encoded as %s, which is read as %+v, %v", document, s, form.Encode(&s), again,
 				err)
 		}
 	})

@@ -57,6 +57,7 @@ func (s *Snapshot) All() []*Current {
 type Watch struct {
 	*clock.ChangePoll
 
+	form   *Form
 	source Source
 	log    *slog.Logger
 	notify func(before, after *Snapshot, changed []string) // see OnChange
@@ -66,8 +67,8 @@ type Watch struct {
 }
 
 // NewWatch returns a Watch without settings. Load reads them.
-func NewWatch(source Source, log *slog.Logger) *Watch {
-	w := &Watch{source: source, log: log, notify: func(_, _ *Snapshot, _ []string) {}, noteTo: func(int64) {}}
+func NewWatch(form *Form, source Source, log *slog.Logger) *Watch {
+	w := &Watch{form: form, source: source, log: log, notify: func(_, _ *Snapshot, _ []string) {}, noteTo: func(int64) {}}
 	w.ChangePoll = clock.NewChangePoll(clock.ChangePollDeps{
 		Count: source.SettingChanges, Read: w.readAll, Part: "settings of applications", Log: log,
 	})
@@ -114,40 +115,6 @@ func (w *Watch) Defaults(application string) *clock.Defaults {
 	return nil
 }
 
-// Webhook returns the endpoint of an application, and false if it has none. The pointer stays the same until the
-// endpoint changes. Safe for concurrent use.
-func (w *Watch) Webhook(application string) (*Webhook, bool) {
-	if s := w.Settings(application); s != nil && s.Webhook != nil {
-		return s.Webhook, true
-	}
-	return nil, false
-}
-
-// GRPC returns the method of an application, and false if it has none. The pointer stays the same until the method
-// changes. Safe for concurrent use.
-func (w *Watch) GRPC(application string) (*GRPC, bool) {
-	if s := w.Settings(application); s != nil && s.GRPC != nil {
-		return s.GRPC, true
-	}
-	return nil, false
-}
-
-// AMQP returns the destination of an application, nil if its settings name none. Safe for concurrent use.
-func (w *Watch) AMQP(application string) *AMQP {
-	if s := w.Settings(application); s != nil {
-		return s.AMQP
-	}
-	return nil
-}
-
-// Kafka returns the topic of an application, and false if it has none. Safe for concurrent use.
-func (w *Watch) Kafka(application string) (*Kafka, bool) {
-	if s := w.Settings(application); s != nil && s.Kafka != nil {
-		return s.Kafka, true
-	}
-	return nil, false
-}
-
 // readAll reads all settings, which have at least these changes.
 func (w *Watch) readAll(ctx context.Context, changes int64) error {
 	stored, err := w.source.AllSettings(ctx)
@@ -188,13 +155,10 @@ func (w *Watch) replace(stored []Version) {
 
 // parse reads a document. If it cannot be read, the options of the last readable document go on.
 func (w *Watch) parse(v Version, known *Current) *Current {
-	settings, err := Parse(v.Document)
+	settings, err := w.form.Parse(v.Document)
 	if err == nil {
-		if known != nil && known.Webhook.equals(settings.Webhook) {
-			settings.Webhook = known.Webhook
-		}
-		if known != nil && known.GRPC.equals(settings.GRPC) {
-			settings.GRPC = known.GRPC
+		if known != nil {
+			w.form.keep(&settings, &known.Settings)
 		}
 		w.log.Debug("settings of an application are new", "application", v.Application, "version", v.Version,
 			"changed_by", v.ChangedBy)

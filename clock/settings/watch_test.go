@@ -1,4 +1,4 @@
-package settings
+package settings_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // settingsTable is a database with settings.
@@ -19,7 +20,7 @@ type settingsTable struct {
 	mu      sync.Mutex
 	down    bool
 	changes int64
-	rows    []Version
+	rows    []settings.Version
 	reads   int // calls of AllSettings
 }
 
@@ -32,7 +33,7 @@ func (s *settingsTable) SettingChanges(context.Context) (int64, error) {
 	return s.changes, nil
 }
 
-func (s *settingsTable) AllSettings(context.Context) ([]Version, error) {
+func (s *settingsTable) AllSettings(context.Context) ([]settings.Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -44,7 +45,7 @@ func (s *settingsTable) put(application, document string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
-	v := Version{Application: application, Version: s.changes, Document: document}
+	v := settings.Version{Application: application, Version: s.changes, Document: document}
 	for i := range s.rows {
 		if s.rows[i].Application == application {
 			s.rows[i] = v
@@ -61,12 +62,12 @@ func (s *settingsTable) setDown(down bool) {
 }
 
 // watching runs a test with a running Watch, and the list of the changes that it has reported.
-func watching(t *testing.T, test func(w *Watch, table *settingsTable, reported *[][]string)) {
+func watching(t *testing.T, test func(w *settings.Watch, table *settingsTable, reported *[][]string)) {
 	synctest.Test(t, func(t *testing.T) {
 		table, reported := &settingsTable{}, new([][]string)
 		table.put("old", `{"max_rings":2}`)
-		w := NewWatch(table, slog.New(slog.DiscardHandler))
-		w.OnChange(func(_, _ *Snapshot, changed []string) { *reported = append(*reported, changed) })
+		w := settings.NewWatch(form, table, slog.New(slog.DiscardHandler))
+		w.OnChange(func(_, _ *settings.Snapshot, changed []string) { *reported = append(*reported, changed) })
 		if err := w.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func watching(t *testing.T, test func(w *Watch, table *settingsTable, reported *
 }
 
 func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
-	watching(t, func(w *Watch, table *settingsTable, reported *[][]string) {
+	watching(t, func(w *settings.Watch, table *settingsTable, reported *[][]string) {
 		if s := w.Settings("old"); s == nil || s.Rings() != 2 || w.Settings("shop") != nil {
 			t.Fatalf("settings after Load: %+v", s)
 		}
@@ -110,7 +111,7 @@ func TestSettingsAreKnownWithinTwoSeconds(t *testing.T) {
 }
 
 func TestLastKnownSettingsApplyWhileTheDatabaseIsAway(t *testing.T) {
-	watching(t, func(w *Watch, table *settingsTable, _ *[][]string) {
+	watching(t, func(w *settings.Watch, table *settingsTable, _ *[][]string) {
 		table.setDown(true)
 		table.put("old", `{"max_rings":9}`)
 		time.Sleep(time.Minute)
@@ -132,7 +133,7 @@ func TestLastKnownSettingsApplyWhileTheDatabaseIsAway(t *testing.T) {
 
 // A change by hand that does not count is found too, and so is a deleted row.
 func TestUncountedChangesAreFoundWithinAMinute(t *testing.T) {
-	watching(t, func(w *Watch, table *settingsTable, reported *[][]string) {
+	watching(t, func(w *settings.Watch, table *settingsTable, reported *[][]string) {
 		table.put("shop", `{}`)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -152,7 +153,7 @@ func TestUncountedChangesAreFoundWithinAMinute(t *testing.T) {
 }
 
 func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
-	watching(t, func(w *Watch, table *settingsTable, _ *[][]string) {
+	watching(t, func(w *settings.Watch, table *settingsTable, _ *[][]string) {
 		table.put("old", `{"target":"of a later build"}`)
 		table.put("new", `no JSON`)
 		time.Sleep(2 * time.Second)
@@ -176,8 +177,8 @@ func TestUnreadableSettingsKeepTheLastOptions(t *testing.T) {
 func TestSettingsReadsAreReportedAfterTheirChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, events := &settingsTable{}, []string{}
-		w := NewWatch(table, slog.New(slog.DiscardHandler))
-		w.OnChange(func(_, _ *Snapshot, changed []string) { events = append(events, changed...) })
+		w := settings.NewWatch(form, table, slog.New(slog.DiscardHandler))
+		w.OnChange(func(_, _ *settings.Snapshot, changed []string) { events = append(events, changed...) })
 		w.OnRead(func(changes int64) { events = append(events, fmt.Sprint(changes)) })
 		table.put("shop", `{"paused":true}`)
 		table.put("bank", `{"paused":false}`)
@@ -198,5 +199,31 @@ func TestSettingsReadsAreReportedAfterTheirChanges(t *testing.T) {
 		}
 		stop()
 		running.Wait()
+	})
+}
+
+// A part keeps its pointer until its content changes, whatever else of the document changes.
+func TestPartsKeepTheirPointers(t *testing.T) {
+	watching(t, func(w *settings.Watch, table *settingsTable, _ *[][]string) {
+		loftOf := pigeon.In(w)
+		put := func(document string) *loft {
+			table.put("shop", document)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			return loftOf("shop")
+		}
+		roof := put(`{"pigeon":{"place":"roof","seals":["wax"]}}`)
+		if roof == nil || loftOf("old") != nil || loftOf("nobody") != nil {
+			t.Fatalf("lofts: %+v, %+v", roof, loftOf("old"))
+		}
+		if same := put(`{"max_rings":3,"pigeon":{"seals":["wax"],"place":"roof","birds":3}}`); same != roof {
+			t.Errorf("an equal part has another pointer: %+v", same)
+		}
+		if other := put(`{"pigeon":{"place":"roof","seals":["tin"]}}`); other == roof || other.Seals[0] != "tin" {
+			t.Errorf("another part has the same pointer: %+v", other)
+		}
+		if none := put(`{}`); none != nil {
+			t.Errorf("a part that is gone: %+v", none)
+		}
 	})
 }

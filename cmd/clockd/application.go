@@ -11,9 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -143,60 +140,6 @@ func (s *settingsArgs) print(v settings.Version) error {
 	return errors.Join(err, printErr)
 }
 
-// describeSettings returns the settings in lines for people. Defaults are marked.
-func describeSettings(v *settings.Version) (string, error) {
-	if v.Version == 0 {
-		return fmt.Sprintf("%s has no settings: all defaults apply\n", v.Application), nil
-	}
-	text := fmt.Sprintf("%s, version %d, changed at %s by %s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy)
-	s, err := readSettings(v)
-	if err != nil {
-		return text, err
-	}
-	line := func(name, value string, given bool) {
-		if !given {
-			value += " (default)"
-		}
-		text += fmt.Sprintf("  %-14s %s\n", name, value)
-	}
-	target := "amqp with a broker, else stream"
-	if s.Target != clock.NoTarget {
-		target = s.Target.String()
-	}
-	retry, limit := s.RetryPolicy(), "no limit"
-	if retry.Limit != clock.NoLimit {
-		limit = fmt.Sprintf("limit %d", retry.Limit)
-	}
-	ack := "none"
-	if s.AckTime(clock.NoTarget) > 0 {
-		ack = s.AckTime(clock.NoTarget).String()
-	}
-	line("target", target, s.Target != clock.NoTarget)
-	line("alarm_targets", describeTargets(s.Allowed), len(s.Allowed) > 0)
-	line("amqp", describeDestination(s.AMQP), s.AMQP != nil)
-	line("webhook", describeWebhook(s.Webhook), s.Webhook != nil)
-	line("kafka", describeTopic(s.Kafka), s.Kafka != nil)
-	line("grpc", describeMethod(s.GRPC), s.GRPC != nil)
-	line("retry", fmt.Sprintf("initial %s, factor %g, cap %s, %s", retry.Initial, retry.Factor, retry.Cap, limit),
-		s.Retry != nil)
-	line("ack_timeout", ack, s.AckTimeout != nil)
-	line("max_rings", fmt.Sprint(s.Rings()), s.MaxRings != nil)
-	line("paused", strconv.FormatBool(s.Paused), s.Paused)
-	return text, nil
-}
-
-// describeTargets returns the targets on one line for people.
-func describeTargets(targets []clock.TargetKind) string {
-	if len(targets) == 0 {
-		return "none: alarms may name no target"
-	}
-	var names []string
-	for _, target := range targets {
-		names = append(names, target.String())
-	}
-	return strings.Join(names, ", ")
-}
-
 // changeFlags are the flags of commands that change settings.
 type changeFlags struct {
 	By        string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who changes the settings, for the history (default: user and host)."`
@@ -206,20 +149,7 @@ type changeFlags struct {
 type applicationSetCommand struct {
 	settingsArgs
 	changeFlags
-	webhookFlags
-	topicFlags
-	destinationFlags
-	methodFlags
-
-	Target string `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Where rings go: amqp, stream, webhook, kafka, grpc or pull."`
-	// AlarmTargets replaces the list.
-	AlarmTargets []string          `placeholder:"NAME" values:"amqp,stream,webhook,kafka,grpc,pull" help:"Targets that an alarm may name for its own rings, beside the application's target."`
-	Retry        map[string]string `mapsep:"," placeholder:"initial=1s,factor=2,cap=30s,limit=none" help:"Retry policy of alarms whose set names none; parts that are left out stay."`
-	AckTimeout   string            `placeholder:"30s" help:"ack_timeout of alarms whose set names none."`
-	MaxRings     *int              `placeholder:"10" help:"max_rings of alarms whose set names none."`
-	Unset        []string          `placeholder:"NAME" values:"target,alarm_targets,amqp,webhook,kafka,grpc,retry,ack_timeout,max_rings,paused" help:"Settings that get their default again: target, alarm_targets, amqp, webhook, kafka, grpc, retry, ack_timeout, max_rings, paused."`
-
-	made settings.WebhookSecret `kong:"-"` // signing secret that the change made; "": none
+	settingFlags
 }
 
 // Run changes the settings and shows them. A signing secret that was made is shown once; with --json it goes to
@@ -231,7 +161,9 @@ func (s *applicationSetCommand) Run() error {
 		if s.JSON {
 			out = stderr
 		}
-		printSecret(out, s.made)
+		if s.made != "" {
+			_, _ = fmt.Fprintf(out, "new signing secret: %s\n", s.made)
+		}
 	}
 	return err
 }
@@ -317,96 +249,32 @@ func personName() string {
 	return name[:min(len(name), settings.MaxChangedBy)]
 }
 
-// errNothingNamed says that the command names no setting.
-var errNothingNamed = errors.New("name a setting to change: --target, --alarm-targets, --webhook-url or another flag of the webhook, --amqp, --kafka-topic, --kafka, --grpc-url or another flag of gRPC, --retry, --ack-timeout, --max-rings or --unset")
-
-// next returns the document after the change, and keeps a signing secret that was made for it in s.made.
+// next returns the document after the change.
 func (s *applicationSetCommand) next(before settings.Version) (string, error) {
-	fields := map[string]any{}
+	if !s.given() {
+		return "", usagef("name a setting to change: %s", s.names())
+	}
+	document := map[string]any{}
 	if before.Version > 0 {
-		if _, err := settings.Parse(before.Document); err != nil {
+		if _, err := settingsForm.Parse(before.Document); err != nil {
 			return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
 		}
-		if err := json.Unmarshal([]byte(before.Document), &fields); err != nil {
+		if err := json.Unmarshal([]byte(before.Document), &document); err != nil {
 			return "", err
 		}
 	}
-	if s.Target == "" && len(s.AlarmTargets) == 0 && len(s.Retry) == 0 && s.AckTimeout == "" && s.MaxRings == nil &&
-		len(s.Unset) == 0 && !s.webhookFlags.named() && !s.topicFlags.named() && !s.destinationFlags.named() &&
-		!s.methodFlags.named() {
-		return "", usage(errNothingNamed)
+	if err := s.apply(settingsForm, document); err != nil {
+		return "", err
 	}
-	for _, name := range s.Unset {
-		if !slices.Contains(settings.Fields, name) {
-			return "", usagef("--unset: unknown setting %q; known are %s", name, strings.Join(settings.Fields, ", "))
-		}
-		delete(fields, name)
-	}
-	if s.Target != "" {
-		fields["target"] = s.Target
-	}
-	if len(s.AlarmTargets) > 0 {
-		fields["alarm_targets"] = s.AlarmTargets
-	}
-	if s.AckTimeout != "" {
-		fields["ack_timeout"] = s.AckTimeout
-	}
-	if s.MaxRings != nil {
-		fields["max_rings"] = *s.MaxRings
-	}
-	if len(s.Retry) > 0 {
-		retry, _ := fields["retry"].(map[string]any)
-		fields["retry"] = withRetry(retry, s.Retry)
-	}
-	if s.webhookFlags.named() {
-		endpoint, _ := fields["webhook"].(map[string]any)
-		var err error
-		if fields["webhook"], s.made, err = s.apply(endpoint); err != nil {
-			return "", err
-		}
-	}
-	if s.destinationFlags.named() {
-		destination, _ := fields["amqp"].(map[string]any)
-		fields["amqp"] = s.applyDestination(destination)
-	}
-	if s.topicFlags.named() {
-		topic, _ := fields["kafka"].(map[string]any)
-		fields["kafka"] = s.applyTopic(topic)
-	}
-	if s.methodFlags.named() {
-		method, _ := fields["grpc"].(map[string]any)
-		var err error
-		if fields["grpc"], err = s.applyMethod(method); err != nil {
-			return "", err
-		}
-	}
-	document, err := json.Marshal(fields)
+	changed, err := json.Marshal(document)
 	if err != nil {
 		return "", err
 	}
-	after, err := settings.Parse(string(document))
+	after, err := settingsForm.Parse(string(changed))
 	if err != nil {
 		return "", usage(withField(err))
 	}
-	return after.Encode(), nil
-}
-
-// withRetry returns a retry policy of a document with the given parts replaced.
-func withRetry(retry map[string]any, parts map[string]string) map[string]any {
-	if retry == nil {
-		retry = map[string]any{}
-	}
-	for name, value := range parts {
-		switch {
-		case value == "none":
-			retry[name] = nil
-		case (name == "factor" || name == "limit") && json.Valid([]byte(value)):
-			retry[name] = json.RawMessage(value)
-		default:
-			retry[name] = value
-		}
-	}
-	return retry
+	return settingsForm.Encode(&after), nil
 }
 
 // withField adds the field at fault to the error's text.
@@ -449,41 +317,6 @@ func (h *applicationHistoryCommand) Run() error {
 		}
 		return table.Flush()
 	})
-}
-
-// printedVersion is one version of settings as JSON.
-type printedVersion struct {
-	Application string          `json:"application"`
-	Version     int64           `json:"version"`
-	ChangedAt   *string         `json:"changed_at"`
-	ChangedBy   *string         `json:"changed_by"`
-	Settings    json.RawMessage `json:"settings"`             // null if they cannot be read
-	Unreadable  string          `json:"unreadable,omitempty"` // why
-}
-
-func versionJSON(v *settings.Version) printedVersion {
-	p := printedVersion{Application: v.Application, Version: v.Version, Settings: json.RawMessage("{}")}
-	if v.Version > 0 {
-		at := v.ChangedAt.String()
-		p.ChangedAt, p.ChangedBy = &at, &v.ChangedBy
-	}
-	document, err := shownDocument(v)
-	if err != nil {
-		p.Settings, p.Unreadable = json.RawMessage("null"), err.Error()
-		return p
-	}
-	p.Settings = json.RawMessage(document)
-	return p
-}
-
-// printVersions prints each version as one line of JSON.
-func printVersions(versions []settings.Version) error {
-	for i := range versions {
-		if err := printValue(versionJSON(&versions[i])); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // printValue prints a value as one line of JSON.

@@ -47,7 +47,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			want([]string{"version 1", "by ops", "stream", "initial 2s, factor 2, cap 30s, limit 5",
 				"max_rings      10 (default)"},
 				"set", "shop", "--target=stream", "--retry=initial=2s,limit=5")
-			want([]string{"version 2", "initial 2s, factor 2, cap 1m0s, no limit", "45s", "stream"},
+			want([]string{"version 2", "initial 2s, factor 2, cap 1m, limit none", "45s", "stream"},
 				"set", "shop", "--retry=cap=1m,limit=none", "--ack-timeout=45s", "--if-version=1")
 			want([]string{"unchanged", "version 2"}, "set", "shop", "--ack-timeout=45s")
 			refused("version 2, not 1", "set", "shop", "--max-rings=3", "--if-version=1")
@@ -82,12 +82,12 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 
 			refused("field webhook", "set", "hook", "--target=webhook")
 			want([]string{"new signing secret: whsec_",
-				"POST https://a.example/x?..., body payload, timeout 15s, concurrency 16, headers 0, secrets 1"},
+				"url https://a.example/x?..., method POST, headers 0, body payload, timeout 15s, concurrency 16, secrets 1"},
 				"set", "hook", "--target=webhook", "--webhook-url=https://a.example/x?key=hush")
-			refused("flags of their own", "set", "hook", "--webhook=secrets=x")
+			refused("has a flag of its own: --webhook-secret", "set", "hook", "--webhook=secrets=x")
 			refused("field webhook.timeout", "set", "hook", "--webhook=timeout=1ms")
 			refused("field webhook.url", "set", "hook", "--webhook-url=ftp://a.example/")
-			want([]string{"new signing secret: whsec_", "concurrency 3, headers 1, secrets 2"},
+			want([]string{"new signing secret: whsec_", "headers 1, body payload, timeout 15s, concurrency 3, secrets 2"},
 				"set", "hook", "--webhook-secret=new", "--webhook=concurrency=3", "--webhook-header=authorization=hush")
 			for _, args := range [][]string{{"show", "hook"}, {"show", "hook", "--json"}, {"list"}, {"list", "--json"}, {"history", "hook"}, {"history", "hook", "--json"}} {
 				if out, err := run(args...); err != nil || strings.Contains(out, "hush") ||
@@ -97,7 +97,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			}
 			want([]string{`"authorization":"hush"`, `"url":"https://a.example/x?key=hush"`}, "show", "hook",
 				"--secrets")
-			want([]string{"headers 0, secrets 1"}, "set", "hook", "--webhook-drop-secrets",
+			want([]string{"headers 0,", "secrets 1\n"}, "set", "hook", "--webhook-drop-secrets",
 				"--webhook-header=authorization=")
 			refused("field webhook", "set", "hook", "--unset=webhook")
 			want([]string{"webhook        none (default)"}, "set", "hook", "--unset=webhook,target")

@@ -200,7 +200,7 @@ func (i *importCommand) imports(ctx context.Context, st store.Store, file io.Rea
 		}
 	}
 	done, err := archive.Import(ctx, file, to, archive.Options{
-		Merge: i.Merge, SkipInvalid: i.SkipInvalid, By: importer(),
+		Form: settingsForm, Merge: i.Merge, SkipInvalid: i.SkipInvalid, By: importer(),
 		Progress: func(r archive.Result) {
 			now = r
 			report()

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // completionCommand prints a script that makes a shell complete commands, flags and values. The script calls clockd
@@ -220,7 +222,13 @@ func (l *commandLine) flagNames(prefix string) (found []string) {
 // of a list are completed after its last comma.
 func valuesOf(v *kong.Value, head, text string) (found []string) {
 	known := v.EnumSlice()
-	if listed := v.Tag.Get("values"); listed != "" {
+	switch listed := v.Tag.Get("values"); listed {
+	case "":
+	case "targets":
+		for _, kind := range clock.TargetKinds() {
+			known = append(known, kind.String())
+		}
+	default:
 		known = strings.Split(listed, ",")
 	}
 	if v.Target.Kind() == reflect.Slice {

@@ -93,7 +93,9 @@ func newParser(values *sources) *kong.Kong {
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
-	parser, err := kong.New(new(cli), options...)
+	var line cli
+	line.Application.Set.makeFor(settingsForm)
+	parser, err := kong.New(&line, options...)
 	if err != nil {
 		panic(err) // the struct tags of cli are invalid
 	}

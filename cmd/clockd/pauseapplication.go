@@ -53,15 +53,14 @@ func (r *applicationResumeCommand) Run() error {
 // withPaused returns the document with another value of paused.
 func withPaused(before settings.Version, paused bool) (string, error) {
 	if before.Version == 0 {
-		s := settings.Settings{Paused: paused}
-		return s.Encode(), nil
+		return settingsForm.Encode(&settings.Settings{Paused: paused}), nil
 	}
-	s, err := settings.Parse(before.Document)
+	s, err := settingsForm.Parse(before.Document)
 	if err != nil {
 		return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
 	}
 	s.Paused = paused
-	return s.Encode(), nil
+	return settingsForm.Encode(&s), nil
 }
 
 // confirmationPoll is the time between two looks at the nodes.

@@ -15,12 +15,13 @@ import (
 	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/store"
 )
 
 func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *settings.Watch {
-	w := settings.NewWatch(st, log)
+	w := settings.NewWatch(settingsForm, st, log)
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "clockd_clock_settings_age_seconds",
@@ -93,7 +94,7 @@ func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 		case targets.refusesDestination(s.Stored.Application):
 			details = append(details,
 				fmt.Sprintf("the alarms of %s wait: this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)",
-					s.Stored.Application, s.AMQP.Exchange))
+					s.Stored.Application, rabbit.Part.Of(&s.Settings).Exchange))
 		}
 		if len(details) == shown {
 			break

@@ -22,6 +22,9 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
+// settingsForm is the form of the settings of applications: the parts that the targets bring, in the order of documents.
+var settingsForm = settings.NewForm(rabbit.Part, webhook.Part, kafka.Part, grpc.Part)
+
 // targets are the targets of this process, and the routes to them.
 type targets struct {
 	routes    []*ring.Route     // of different kinds
@@ -38,11 +41,11 @@ type targets struct {
 // newTargets returns the stream, webhooks, gRPC, reserves and, with a broker, the exchange and Kafka. The settings of
 // an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch *settings.Watch) (*targets, error) {
-	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: watch.Webhook, Registerer: reg})
+	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: webhook.Part.In(watch), Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
-	calls, err := grpc.New(cfg.grpc, grpc.Deps{Methods: watch.GRPC, Registerer: reg})
+	calls, err := grpc.New(cfg.grpc, grpc.Deps{Methods: grpc.Part.In(watch), Registerer: reg})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +54,7 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch 
 	t.pulls = pull.New(t.streams.SignalApplications)
 	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), grpcRoute(calls), pullRoute(t.pulls)}
 	if cfg.usesKafka() {
-		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: watch.Kafka, Log: log}); err != nil {
+		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: kafka.Part.In(watch), Log: log}); err != nil {
 			return nil, err
 		}
 		t.routes = append(t.routes, kafkaRoute(t.kafka))
@@ -59,7 +62,7 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch 
 	if !cfg.usesBroker() {
 		return t, nil
 	}
-	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Destination: watch.AMQP, Log: log, Registerer: reg})
+	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Destination: rabbit.Part.In(watch), Log: log, Registerer: reg})
 	if err != nil {
 		return nil, err
 	}

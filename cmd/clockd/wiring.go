@@ -297,7 +297,7 @@ func newServer(
 	applied := &settingsView{stored: st, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder,
-		Nodes: nodes.view, Settings: applied,
+		Nodes: nodes.view, Settings: applied, Form: settingsForm,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
 		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg,

@@ -1,5 +1,5 @@
 // Package grpc is the target of applications whose rings are unary calls of gRPC. Each application has a method of its
-// own (settings.GRPC): the server, the service and its method, and further metadata. The caller of New gives the
+// own (Method): the server, the service and its method, and further metadata. The caller of New gives the
 // methods; this package knows no settings and no database. Package httpcall sends the calls: it has the guard of
 // addresses, the limits, the write guard and the wait for late replies.
 //

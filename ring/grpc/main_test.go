@@ -17,7 +17,6 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/targettest"
 )
@@ -88,13 +87,13 @@ type bench struct {
 
 	t       *testing.T
 	mu      sync.Mutex
-	methods map[string]*settings.GRPC
+	methods map[string]*Method
 }
 
 // openTarget returns a target that may connect to this host, and that has much patience.
 func openTarget(t *testing.T, change ...func(*Deps)) *bench {
 	t.Helper()
-	b := &bench{t: t, methods: map[string]*settings.GRPC{}}
+	b := &bench{t: t, methods: map[string]*Method{}}
 	cfg, deps := DefaultConfig(), Deps{Methods: b.method, Registerer: prometheus.NewRegistry()}
 	cfg.Allow = []string{"127.0.0.0/8", "::1"}
 	for _, c := range change {
@@ -109,21 +108,20 @@ func openTarget(t *testing.T, change ...func(*Deps)) *bench {
 	return b
 }
 
-func (b *bench) method(application string) (*settings.GRPC, bool) {
+func (b *bench) method(application string) *Method {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, ok := b.methods[application]
-	return m, ok
+	return b.methods[application]
 }
 
 // point gives an application a method.
-func (b *bench) point(application, address string, change ...func(*settings.GRPC)) {
+func (b *bench) point(application, address string, change ...func(*Method)) {
 	b.t.Helper()
-	m := settings.NewGRPC(address, "shop.v1.Alarms/Ring")
+	m := NewMethod(address, "shop.v1.Alarms/Ring")
 	for _, c := range change {
 		c(m)
 	}
-	if err := m.Validate(); err != nil {
+	if err := Part.Validate(m); err != nil {
 		b.t.Fatal(err)
 	}
 	b.mu.Lock()
@@ -196,7 +194,7 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 		}
 		return nil
 	})
-	b.point(application, address, func(m *settings.GRPC) { m.Concurrency = 64 })
+	b.point(application, address, func(m *Method) { m.Concurrency = 64 })
 	b.EndpointsChanged()
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -41,10 +40,10 @@ func openOthers(t *testing.T) *targettest.OthersBench {
 		},
 		Gateway: g,
 		Point: func(application string, host int, mayHang bool, concurrency int) {
-			b.point(application, g.URL(host), func(m *settings.GRPC) {
+			b.point(application, g.URL(host), func(m *Method) {
 				m.Timeout, m.Concurrency = time.Minute, concurrency
 				if mayHang {
-					m.Method = "shop.v1.Alarms/Hang"
+					m.Name = "shop.v1.Alarms/Hang"
 				}
 			})
 		},

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -56,7 +55,7 @@ func TestCallWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
 				cut() // the connection was used before, and ends without a response
 			}
 		})
-		b.point("shop", address, func(m *settings.GRPC) { m.Metadata = map[string]string{name: "key"} })
+		b.point("shop", address, func(m *Method) { m.Metadata = map[string]string{name: "key"} })
 		if o := b.deliver(testRing()); o.Kind != clock.Confirmed {
 			t.Errorf("%s: %+v", name, o)
 		}
@@ -137,7 +136,7 @@ func TestOnlyCallsOfRingsThatMayRepeatAreRepeatedAfterReset(t *testing.T) {
 			var calls atomic.Int32
 			b := openTarget(t)
 			b.point("shop", startResetting(t, c.code, &calls),
-				func(m *settings.GRPC) { m.Metadata = map[string]string{"idempotency-key": "key"} })
+				func(m *Method) { m.Metadata = map[string]string{"idempotency-key": "key"} })
 			r := testRing()
 			r.Delivery = c.delivery
 			if o := b.deliver(r); o.Kind != c.want || o.Counted != (c.want == clock.Doubtful) ||

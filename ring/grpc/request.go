@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
@@ -34,7 +33,7 @@ const prefixBytes = 5
 
 // sender is what all calls of one method have in common.
 type sender struct {
-	method  *settings.GRPC
+	method  *Method
 	url     *url.URL
 	address string // host and port
 	header  http.Header
@@ -44,14 +43,12 @@ type sender struct {
 var _ httpcall.Sender = (*sender)(nil)
 
 // newSender returns the sender of a method. The error says why the method is not valid.
-func newSender(m *settings.GRPC, t *Target) (*sender, error) {
-	if err := m.Validate(); err != nil {
+func newSender(m *Method, t *Target) (*sender, error) {
+	if err := Part.Validate(m); err != nil {
 		return nil, err
 	}
-	u, err := m.ParsedURL()
-	if err != nil {
-		return nil, err
-	}
+	u, _ := httpcall.ParseURL(m.URL)
+	u.Path = "/" + m.Name
 	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{},
 		secrets: httpcall.HeaderSecrets(m.Metadata)}
 	for name, value := range m.Metadata {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/httpcall"
 )
@@ -33,8 +32,8 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	var err error
 	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
 		Endpoint: func(application string) (httpcall.Endpoint, bool) {
-			m, ok := deps.Methods(application)
-			return endpoint{GRPC: m, target: t}, ok
+			m := deps.Methods(application)
+			return openMethod{Method: m, target: t}, m != nil
 		},
 		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: t.newTransport,
 		Metrics: httpcall.MetricNames{Prefix: "clockd_grpc_", Noun: "calls", Label: "status", Classes: statusNames,
@@ -108,12 +107,12 @@ func (t *Target) dialTLS(ctx context.Context, network, address string) (net.Conn
 	return conn, nil
 }
 
-// endpoint is the method of an application, as its settings name it.
-type endpoint struct {
-	*settings.GRPC
+// openMethod is the method of an application with the target that calls it.
+type openMethod struct {
+	*Method
 
 	target *Target
 }
 
 // NewSender returns the sender of the method.
-func (e endpoint) NewSender() (httpcall.Sender, error) { return newSender(e.GRPC, e.target) }
+func (m openMethod) NewSender() (httpcall.Sender, error) { return newSender(m.Method, m.target) }

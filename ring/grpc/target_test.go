@@ -19,13 +19,12 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // A call has the payload as its message, and the ring and the settings in its metadata.
 func TestCallCarriesTheRing(t *testing.T) {
 	b, calls := openTarget(t), make(chan call, 1)
-	b.point("shop", startServer(t, func(_ context.Context, c call, _ *metadata.MD) error { calls <- c; return nil }), func(m *settings.GRPC) {
+	b.point("shop", startServer(t, func(_ context.Context, c call, _ *metadata.MD) error { calls <- c; return nil }), func(m *Method) {
 		m.Metadata, m.Timeout = map[string]string{"Authorization": "Bearer x"}, 7*time.Second
 	})
 	r := testRing()
@@ -98,7 +97,7 @@ func TestAcknowledgementMayBeAnnouncedInTheTrailers(t *testing.T) {
 // No reason repeats the metadata of the settings, in a message or in the type of a response.
 func TestEchoingServerPutsNoMetadataIntoTheReason(t *testing.T) {
 	b := openTarget(t)
-	withToken := func(m *settings.GRPC) {
+	withToken := func(m *Method) {
 		m.Metadata = map[string]string{"authorization": "Bearer ab/cd+4711", "x-key": "key%0815"}
 	}
 	b.point("shop", startServer(t, func(_ context.Context, c call, _ *metadata.MD) error {

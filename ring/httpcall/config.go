@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // Config bounds the requests of a target.
@@ -41,7 +40,7 @@ func (c Config) Validate(kind string) error {
 		"requests to one host must be from 4 to the number in flight: one application has at most a quarter of them")
 	check(c.ConnectTimeout >= 100*time.Millisecond && c.ConnectTimeout <= time.Minute,
 		"connect timeout must be from 100ms to 1m")
-	check(settings.IsHeaderValue(c.UserAgent), "user agent must be printable ASCII")
+	check(isHeaderValue(c.UserAgent), "user agent must be printable ASCII")
 	_, err := NewGuard(c.Allow...)
 	return errors.Join(append(errs, err)...)
 }

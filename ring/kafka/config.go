@@ -16,8 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
-
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // The SASL mechanisms.
@@ -82,9 +80,9 @@ func (c Config) Validate() error {
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Topics returns where the rings of an application go, and false if the application has no topic. It must not
-	// block. Any goroutine may call it. When its results change, the caller calls Target.TopicsChanged.
-	Topics func(application string) (*settings.Kafka, bool)
+	// Topics returns where the rings of an application go, nil if the application has no topic. It must not block. Any
+	// goroutine may call it. When its results change, the caller calls Target.TopicsChanged.
+	Topics func(application string) *Topic
 	Log    *slog.Logger
 	// Dial connects to the address of a broker, without TLS. Nil: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -1,5 +1,5 @@
 // Package kafka is the target of applications whose rings are records of a Kafka topic. Each application has a topic of
-// its own (settings.Kafka): its name, the key of records and their headers. The caller of New gives the topics; this
+// its own (Topic): its name, the key of records and their headers. The caller of New gives the topics; this
 // package knows no settings and no database. It is the only package that imports franz-go.
 //
 //	lane ──▶ link: a client of franz-go ──▶ guard ──▶ connections to the partitions' leaders

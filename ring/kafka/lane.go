@@ -153,8 +153,8 @@ var _ ring.LateRings = (*delivery)(nil)
 // produce gives the records of all rings to the client.
 func (d *delivery) produce(rings []clock.Ring) {
 	for i := range rings {
-		topic, ok := d.link.target.deps.Topics(rings[i].Application)
-		if !ok {
+		topic := d.link.target.deps.Topics(rings[i].Application)
+		if topic == nil {
 			d.outcomes[i] = clock.Outcome{Kind: clock.Unsent, Reason: "the application has no topic"}
 			continue
 		}

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -30,7 +29,7 @@ type bench struct {
 	cluster *kfake.Cluster
 
 	mu     sync.Mutex
-	topics map[string]*settings.Kafka
+	topics map[string]*Topic
 	conns  []*heldConn   // all connections
 	held   chan struct{} // open while the replies to produce requests are held; nil: they are not
 }
@@ -43,7 +42,7 @@ func openTarget(t *testing.T, cfg Config, opts ...kfake.Opt) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	b := &bench{t: t, cluster: cluster, topics: map[string]*settings.Kafka{}}
+	b := &bench{t: t, cluster: cluster, topics: map[string]*Topic{}}
 	if cfg.Brokers = cluster.ListenAddrs(); cfg.AckTimeout == 0 {
 		cfg.AckTimeout = 20 * time.Second
 	}
@@ -67,11 +66,10 @@ func openTarget(t *testing.T, cfg Config, opts ...kfake.Opt) *bench {
 	return b
 }
 
-func (b *bench) topic(application string) (*settings.Kafka, bool) {
+func (b *bench) topic(application string) *Topic {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k, ok := b.topics[application]
-	return k, ok
+	return b.topics[application]
 }
 
 // create makes a topic of three partitions for the application.
@@ -82,11 +80,11 @@ func (b *bench) create(application string, configs map[string]string) {
 			b.t.Fatal(err)
 		}
 	}
-	b.point(application, settings.NewKafka("rings."+application))
+	b.point(application, NewTopic("rings."+application))
 }
 
 // point gives an application a topic.
-func (b *bench) point(application string, k *settings.Kafka) {
+func (b *bench) point(application string, k *Topic) {
 	b.mu.Lock()
 	b.topics[application] = k
 	b.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // Names of the headers of a record. All values are text: numbers are decimal, instants are milliseconds since 1970 UTC.
@@ -27,27 +26,27 @@ const (
 )
 
 // recordOf returns the record of a ring.
-func recordOf(r *clock.Ring, k *settings.Kafka) *kgo.Record {
-	rec := &kgo.Record{Topic: k.Topic, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 13)}
-	switch k.Key {
-	case settings.KafkaKeyBusinessID:
+func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
+	rec := &kgo.Record{Topic: t.Name, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 13)}
+	switch t.Key {
+	case KeyBusinessID:
 		rec.Key = []byte(r.BusinessID)
-	case settings.KafkaKeyApplication:
+	case KeyApplication:
 		rec.Key = []byte(r.Application)
-	case settings.KafkaKeyNone:
+	case KeyNone:
 	}
 	add := func(name, value string) {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 	}
-	full := k.Headers == settings.KafkaHeadersFull
+	full := t.Headers == FullHeaders
 	add(headerMessageID, r.MessageID())
 	if r.ContentType != "" {
 		add(headerContentType, r.ContentType)
 	}
-	if full || k.Key != settings.KafkaKeyApplication {
+	if full || t.Key != KeyApplication {
 		add(headerApplication, r.Application)
 	}
-	if full || k.Key != settings.KafkaKeyBusinessID {
+	if full || t.Key != KeyBusinessID {
 		add(headerBusinessID, r.BusinessID)
 	}
 	if full {

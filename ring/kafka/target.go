@@ -52,7 +52,7 @@ var errNoTopic = errors.New("the settings of the application name no topic")
 
 // Accepts returns nil if the application has a topic.
 func (t *Target) Accepts(application string) error {
-	if _, has := t.deps.Topics(application); !has {
+	if t.deps.Topics(application) == nil {
 		return errNoTopic
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -57,10 +56,10 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)
 	l := b.open()
-	deliver := func(key settings.KafkaKey, headers settings.KafkaHeaders) map[string]string {
+	deliver := func(key Key, headers Headers) map[string]string {
 		t.Helper()
 		before := len(b.records("rings.shop"))
-		b.point("shop", &settings.Kafka{Topic: "rings.shop", Key: key, Headers: headers})
+		b.point("shop", &Topic{Name: "rings.shop", Key: key, Headers: headers})
 		all := rings("shop", 1)
 		all[0].Traceparent, all[0].Before.RetryTimes = "00-1-2-01", 3
 		wantKinds(t, l.Deliver(t.Context(), all, ample()), clock.Confirmed)
@@ -90,19 +89,19 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		"x-claim-id":    "claim", "traceparent": "00-1-2-01",
 	}
 	for _, c := range []struct {
-		key     settings.KafkaKey
-		headers settings.KafkaHeaders
+		key     Key
+		headers Headers
 		want    string
 		without []string
 	}{
-		{settings.KafkaKeyBusinessID, settings.KafkaHeadersFull, "b0", nil},
-		{settings.KafkaKeyApplication, settings.KafkaHeadersFull, "shop", nil},
-		{settings.KafkaKeyNone, settings.KafkaHeadersFull, "", nil},
-		{settings.KafkaKeyBusinessID, settings.KafkaHeadersLean, "b0",
+		{KeyBusinessID, FullHeaders, "b0", nil},
+		{KeyApplication, FullHeaders, "shop", nil},
+		{KeyNone, FullHeaders, "", nil},
+		{KeyBusinessID, LeanHeaders, "b0",
 			[]string{"x-business-id", "x-generation", "x-ring-no"}},
-		{settings.KafkaKeyApplication, settings.KafkaHeadersLean, "shop",
+		{KeyApplication, LeanHeaders, "shop",
 			[]string{"x-application", "x-generation", "x-ring-no"}},
-		{settings.KafkaKeyNone, settings.KafkaHeadersLean, "", []string{"x-generation", "x-ring-no"}},
+		{KeyNone, LeanHeaders, "", []string{"x-generation", "x-ring-no"}},
 	} {
 		got := deliver(c.key, c.headers)
 		if got["key"] != c.want || len(got) != len(full)+1-len(c.without) {
@@ -119,7 +118,7 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)
-	b.point("lost", settings.NewKafka("no-such-topic"))
+	b.point("lost", NewTopic("no-such-topic"))
 	l := b.open()
 	all := append(rings("shop", 20), rings("lost", 20)...)
 	limits := ring.Limits{WriteBy: time.Now().Add(10 * time.Second), ReplyBy: time.Now().Add(12 * time.Second)}

@@ -55,7 +55,7 @@ func (s *Session) destination(r *clock.Ring) (exchange, routingKey string) {
 	if r.Message != nil {
 		return r.Message.Exchange, r.Message.RoutingKey
 	}
-	return s.destinations(r.Application).Destination(r.Application, s.cfg.Exchange)
+	return s.destinations(r.Application).of(r.Application, s.cfg.Exchange)
 }
 
 // allows reports whether rings of applications may go to the exchange.

@@ -13,7 +13,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // messages returns n rings of messages that waited for their time.
@@ -308,10 +307,10 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
 	exchange, queue := b.otherExchange("due")
-	var destination atomic.Pointer[settings.AMQP]
+	var destination atomic.Pointer[Destination]
 	cfg := b.config()
 	cfg.Exchanges, cfg.Headers = []string{exchange}, LeanHeaders
-	s := runWith(t, cfg, Deps{Destination: func(application string) *settings.AMQP {
+	s := runWith(t, cfg, Deps{Destination: func(application string) *Destination {
 		if application == "shop" {
 			return destination.Load()
 		}
@@ -323,7 +322,7 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 
 	wantAll(t, deliver(), clock.Confirmed)
 	b.take(own, 3)
-	destination.Store(&settings.AMQP{Exchange: exchange, RoutingKey: "due"})
+	destination.Store(&Destination{Exchange: exchange, RoutingKey: "due"})
 	s.DestinationsChanged()
 	wantAll(t, deliver(), clock.Confirmed)
 	for _, d := range b.take(queue, 3) {
@@ -331,13 +330,13 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 			t.Errorf("ring %q has the headers %v", d.RoutingKey, d.Headers)
 		}
 	}
-	destination.Store(&settings.AMQP{RoutingKey: "nobody"})
+	destination.Store(&Destination{RoutingKey: "nobody"})
 	outcomes := deliver()
 	wantAll(t, outcomes, clock.Returned)
 	if !strings.Contains(outcomes[0].Reason, `"nobody"`) {
 		t.Errorf("reason: %s", outcomes[0].Reason)
 	}
-	destination.Store(&settings.AMQP{Exchange: "amq.topic", RoutingKey: "due"})
+	destination.Store(&Destination{Exchange: "amq.topic", RoutingKey: "due"})
 	if s.Accepts("shop") == nil || s.Accepts("other") != nil {
 		t.Error("the exchange amq.topic is allowed")
 	}

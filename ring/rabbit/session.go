@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -19,7 +18,7 @@ import (
 type Deps struct {
 	// Destination returns where the rings of an application go, nil for the exchange of the session with the
 	// application as routing key. It must not block. Nil: all go there.
-	Destination func(application string) *settings.AMQP
+	Destination func(application string) *Destination
 
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -29,10 +28,10 @@ type Deps struct {
 // methods.
 type Session struct {
 	cfg          Config
-	destinations func(application string) *settings.AMQP // see Deps
-	address      string                                  // URL of the broker with all its hosts, without user and password
-	turn         *hostTurn                               // the hosts of the URL
-	management   *management                             // nil without a ManagementURL
+	destinations func(application string) *Destination // see Deps
+	address      string                                // URL of the broker with all its hosts, without user and password
+	turn         *hostTurn                             // the hosts of the URL
+	management   *management                           // nil without a ManagementURL
 	log          *slog.Logger
 	metrics      *metrics
 	health       *health
@@ -65,7 +64,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		return nil, err
 	}
 	if deps.Destination == nil {
-		deps.Destination = func(string) *settings.AMQP { return nil }
+		deps.Destination = func(string) *Destination { return nil }
 	}
 	log := deps.Log
 	if log == nil {
@@ -87,7 +86,7 @@ func (s *Session) Usable() error { return s.health.usableErr() }
 // Accepts returns nil if the application's rings go to an exchange that is allowed. Only a ring shows whether a queue
 // is bound.
 func (s *Session) Accepts(application string) error {
-	exchange, _ := s.destinations(application).Destination(application, s.cfg.Exchange)
+	exchange, _ := s.destinations(application).of(application, s.cfg.Exchange)
 	if !s.allows(exchange) {
 		return fmt.Errorf("this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)", exchange)
 	}

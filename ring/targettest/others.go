@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/httpcall"
 )
 
 // Others is a target of package httpcall. Its healthy applications must be served while the receivers of others hang.
@@ -58,12 +58,12 @@ func RunOthers(t *testing.T, open func(t *testing.T) *OthersBench) {
 				b.WantServed(b.Rings(name, 1)...)
 				hanging = append(hanging, b.Rings(name, c.concurrent)...)
 			}
-			b.Point("healthy", c.others[0], false, settings.DefaultEndpointConcurrency)
+			b.Point("healthy", c.others[0], false, httpcall.DefaultConcurrency)
 			b.WantServed(b.Rings("healthy", 1)...)
 			b.Gateway.StartHanging()
 			late := b.Begin(hanging...)
 			b.AwaitOverdue()
-			b.Point("new", c.others[1], false, settings.DefaultEndpointConcurrency)
+			b.Point("new", c.others[1], false, httpcall.DefaultConcurrency)
 			for range 3 {
 				b.WantServed(b.Rings("healthy", 16)...)
 				b.WantServed(b.Rings("new", 5)...)

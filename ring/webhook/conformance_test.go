@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/targettest"
 )
@@ -60,7 +59,7 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 			case <-r.Context().Done():
 			}
 		}
-	}, func(e *settings.Webhook) { e.Concurrency = 64 })
+	}, func(e *Endpoint) { e.Concurrency = 64 })
 	b.EndpointsChanged()
 }
 

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -22,28 +21,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Secrets of 24 and 32 bytes.
 const (
-	oldSecret settings.WebhookSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-	newSecret settings.WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	oldSecret Secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	newSecret Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 )
 
 // directory is the Endpoints of a Target.
 type directory struct {
 	mu        sync.Mutex
-	endpoints map[string]*settings.Webhook
+	endpoints map[string]*Endpoint
 }
 
-func (d *directory) get(application string) (*settings.Webhook, bool) {
+func (d *directory) get(application string) *Endpoint {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e, ok := d.endpoints[application]
-	return e, ok
+	return d.endpoints[application]
 }
 
-func (d *directory) set(application string, e *settings.Webhook) {
+func (d *directory) set(application string, e *Endpoint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.endpoints == nil {
-		d.endpoints = map[string]*settings.Webhook{}
+		d.endpoints = map[string]*Endpoint{}
 	}
 	d.endpoints[application] = e
 }
@@ -75,7 +73,7 @@ func openTarget(t *testing.T, change ...func(*Config, *Deps)) *bench {
 }
 
 // serve starts a server for an application's rings.
-func (b *bench) serve(application string, handle http.HandlerFunc, change ...func(*settings.Webhook)) *httptest.Server {
+func (b *bench) serve(application string, handle http.HandlerFunc, change ...func(*Endpoint)) *httptest.Server {
 	b.t.Helper()
 	server := httptest.NewServer(handle)
 	b.t.Cleanup(func() {
@@ -87,13 +85,13 @@ func (b *bench) serve(application string, handle http.HandlerFunc, change ...fun
 }
 
 // point gives an application an endpoint.
-func (b *bench) point(application, address string, change ...func(*settings.Webhook)) {
+func (b *bench) point(application, address string, change ...func(*Endpoint)) {
 	b.t.Helper()
-	e := settings.NewWebhook(address, newSecret)
+	e := NewEndpoint(address, newSecret)
 	for _, c := range change {
 		c(e)
 	}
-	if err := e.Validate(); err != nil {
+	if err := Part.Validate(e); err != nil {
 		b.t.Fatal(err)
 	}
 	b.endpoints.set(application, e)

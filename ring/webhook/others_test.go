@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/ring/httpcall"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -42,7 +42,7 @@ func openOthers(
 				path = "/hang"
 			}
 			b.point(application, g.URL(host)+path,
-				func(e *settings.Webhook) { e.Timeout, e.Concurrency = time.Minute, concurrency })
+				func(e *Endpoint) { e.Timeout, e.Concurrency = time.Minute, concurrency })
 		},
 		Rings: rings,
 	}
@@ -65,14 +65,14 @@ func TestUnknownReceiverDoesNotWaitForThoseThatHang(t *testing.T) {
 	var hanging []clock.Ring
 	for i := range 360 {
 		name := fmt.Sprint("hanging", i)
-		b.Point(name, i%200, true, settings.DefaultEndpointConcurrency)
+		b.Point(name, i%200, true, httpcall.DefaultConcurrency)
 		hanging = append(hanging, rings(name, 3)...)
 	}
 	late := b.Begin(hanging...)
 	b.AwaitOverdue()
 	for i := range 20 {
 		name := fmt.Sprint("new", i)
-		b.Point(name, 210+i, false, settings.DefaultEndpointConcurrency)
+		b.Point(name, 210+i, false, httpcall.DefaultConcurrency)
 		b.WantServed(rings(name, 3)...)
 	}
 	late().End()
@@ -94,7 +94,7 @@ func TestUnreadBodiesDoNotHoldUpOthers(t *testing.T) {
 	})
 	b, others := openOthers(t, 20*time.Second, trust, dialTo(server))
 	for _, name := range []string{"unread", "prompt"} {
-		b.point(name, "https://example.com/rings", func(e *settings.Webhook) { e.Timeout = time.Minute })
+		b.point(name, "https://example.com/rings", func(e *Endpoint) { e.Timeout = time.Minute })
 	}
 	sized := func(application string, n, size int) []clock.Ring {
 		all := rings(application, n)

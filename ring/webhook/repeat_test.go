@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // A request that a receiver may have got is not repeated, whatever headers its endpoint has.
@@ -34,8 +33,8 @@ func TestRequestWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 			}
 		})
-		e, _ := b.endpoints.get("shop")
-		b.point("shop", e.URL, func(e *settings.Webhook) { e.Headers = map[string]string{name: "key"} })
+		e := b.endpoints.get("shop")
+		b.point("shop", e.URL, func(e *Endpoint) { e.Headers = map[string]string{name: "key"} })
 		wantKinds(t, b.deliver(rings("shop", 1)...), clock.Confirmed)
 		b.waitForSlots()
 		if got := b.deliver(rings("shop", 1)...)[0]; got.Kind != clock.Doubtful || !got.Counted {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
@@ -35,7 +34,7 @@ const (
 
 // sender is what all requests of one endpoint have in common.
 type sender struct {
-	endpoint *settings.Webhook
+	endpoint *Endpoint
 	url      *url.URL
 	address  string // host and port
 	keys     [][]byte
@@ -46,26 +45,21 @@ type sender struct {
 var _ httpcall.Sender = (*sender)(nil)
 
 // newSender returns the sender of an endpoint. The error says why the endpoint is not valid.
-func newSender(e *settings.Webhook, userAgent string) (*sender, error) {
-	if err := e.Validate(); err != nil {
+func newSender(e *Endpoint, userAgent string) (*sender, error) {
+	if err := Part.Validate(e); err != nil {
 		return nil, err
 	}
-	u, err := e.ParsedURL()
-	if err != nil {
-		return nil, err
-	}
-	keys, err := e.Keys()
-	if err != nil {
-		return nil, err
-	}
-	s := &sender{endpoint: e, url: u, address: httpcall.AddressOf(u), keys: keys, header: http.Header{}}
+	u, _ := httpcall.ParseURL(e.URL)
+	s := &sender{endpoint: e, url: u, address: httpcall.AddressOf(u), header: http.Header{}}
 	s.header.Set("User-Agent", userAgent)
 	for name, value := range e.Headers {
 		httpcall.SetHeader(s.header, name, value)
 	}
 	s.secrets = slices.Concat(httpcall.HeaderSecrets(e.Headers), httpcall.QuerySecrets(u))
 	for _, secret := range e.Secrets {
-		s.secrets = append(s.secrets, string(secret), secret.Encoded())
+		key, _ := secret.key()
+		s.keys = append(s.keys, key)
+		s.secrets = append(s.secrets, string(secret), secret.encoded())
 	}
 	return s, nil
 }
@@ -88,7 +82,7 @@ func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.
 func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	content, contentType := r.Payload, r.ContentType
-	if s.endpoint.Body == settings.EnvelopeBody {
+	if s.endpoint.Body == EnvelopeBody {
 		var err error
 		if content, err = envelope(r); err != nil {
 			return nil, nil, err

@@ -16,7 +16,6 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // received is a request as the server got it.
@@ -70,7 +69,7 @@ func fullRing() clock.Ring {
 func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *settings.Webhook) {
+	b.serve("shop", got.ServeHTTP, func(e *Endpoint) {
 		e.URL += "/rings?token=a%20b"
 		e.Method = "PUT"
 		e.Headers = map[string]string{"authorization": "Bearer x", "user-agent": "shop/1"}
@@ -114,8 +113,8 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP,
-		func(e *settings.Webhook) { e.Secrets = []settings.WebhookSecret{newSecret, oldSecret} })
-	check := func(secret settings.WebhookSecret, r received) error {
+		func(e *Endpoint) { e.Secrets = []Secret{newSecret, oldSecret} })
+	check := func(secret Secret, r received) error {
 		t.Helper()
 		verifier, err := standardwebhooks.NewWebhook(string(secret))
 		if err != nil {
@@ -130,12 +129,12 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 		}
 		wantKinds(t, b.deliver(ring), clock.Confirmed)
 		r := got.take(t)
-		for _, secret := range []settings.WebhookSecret{newSecret, oldSecret} {
+		for _, secret := range []Secret{newSecret, oldSecret} {
 			if err := check(secret, r); err != nil {
 				t.Errorf("payload kind %d: %v", kind, err)
 			}
 		}
-		if check("whsec_"+settings.WebhookSecret(strings.Repeat("A", 32)), r) == nil {
+		if check("whsec_"+Secret(strings.Repeat("A", 32)), r) == nil {
 			t.Error("another secret is accepted")
 		}
 		changed := r
@@ -155,7 +154,7 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 // The vector of the specification.
 func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 	t.Parallel()
-	key, err := settings.WebhookSecret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").Key()
+	key, err := Secret("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").key()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +176,7 @@ func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
-	b.serve("shop", got.ServeHTTP, func(e *settings.Webhook) { e.Body = settings.EnvelopeBody })
+	b.serve("shop", got.ServeHTTP, func(e *Endpoint) { e.Body = EnvelopeBody })
 	for _, c := range []struct {
 		kind    clock.PayloadKind
 		payload string

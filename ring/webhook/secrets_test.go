@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // No reason repeats a secret of the request, whatever part of the request a receiver quotes in its response, and
@@ -30,7 +29,7 @@ func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 	b := openTarget(t)
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		echo := fmt.Sprintf("%s Cannot POST %s, with %s and the secret %s:", strings.Repeat("x", before), r.URL,
-			r.Header.Get(headerSignature), newSecret.Encoded())
+			r.Header.Get(headerSignature), newSecret.encoded())
 		for name, values := range r.Header {
 			echo += " " + name + ": " + values[0]
 		}
@@ -38,11 +37,11 @@ func TestEchoingReceiverPutsNoSecretIntoTheReason(t *testing.T) {
 		_, _ = io.WriteString(w, escape(echo))
 	}
 	server := b.serve("shop", handler)
-	b.point("shop", server.URL+"/hook?"+query, func(e *settings.Webhook) {
-		e.Headers, e.Secrets = secrets, []settings.WebhookSecret{newSecret, oldSecret}
+	b.point("shop", server.URL+"/hook?"+query, func(e *Endpoint) {
+		e.Headers, e.Secrets = secrets, []Secret{newSecret, oldSecret}
 	})
 	hidden := []string{"dXNlcjpvcGVuL3Nlc2FtZSs4NA", "open/sesame", "4567", "idem-4711", "9876", "5678abcd",
-		newSecret.Encoded()[:12]}
+		newSecret.encoded()[:12]}
 	for name, f := range map[string]func(string) string{
 		"plain": func(s string) string { return s }, "HTML": html.EscapeString, "URL": url.QueryEscape,
 		"JSON": func(s string) string { quoted, _ := json.Marshal(s); return string(bytes.Trim(quoted, `"`)) },
@@ -77,7 +76,7 @@ func TestEchoOfTheRequestLineIsRedacted(t *testing.T) {
 		n, _ := conn.Read(buffer)
 		_, _ = conn.Write(buffer[:n])
 	})
-	e, _ := b.endpoints.get("shop")
+	e := b.endpoints.get("shop")
 	b.point("shop", e.URL+"/hook?token=4711-0815")
 	if o := b.deliver(rings("shop", 1)...)[0]; o.Kind != clock.Doubtful || strings.Contains(o.Reason, "4711") ||
 		!strings.Contains(o.Reason, "[redacted]") {

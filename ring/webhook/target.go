@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/httpcall"
 )
@@ -37,8 +36,8 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	var err error
 	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
 		Endpoint: func(application string) (httpcall.Endpoint, bool) {
-			e, ok := deps.Endpoints(application)
-			return endpoint{Webhook: e, target: t}, ok
+			e := deps.Endpoints(application)
+			return openEndpoint{Endpoint: e, target: t}, e != nil
 		},
 		Registerer: deps.Registerer, Dial: deps.Dial,
 		NewTransport: func() httpcall.Transport { return proxied{t.newTransport()} },
@@ -51,14 +50,14 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	return t, nil
 }
 
-// endpoint is the endpoint of an application, as its settings name it.
-type endpoint struct {
-	*settings.Webhook
+// openEndpoint is the endpoint of an application with the target that sends to it.
+type openEndpoint struct {
+	*Endpoint
 
 	target *Target
 }
 
 // NewSender returns the sender of the endpoint.
-func (e endpoint) NewSender() (httpcall.Sender, error) {
-	return newSender(e.Webhook, e.target.cfg.UserAgent)
+func (e openEndpoint) NewSender() (httpcall.Sender, error) {
+	return newSender(e.Endpoint, e.target.cfg.UserAgent)
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -77,7 +76,7 @@ func TestMissingReplyIsInDoubtAndCounts(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t)
 	handle, begun, _ := hanging(t, 200)
-	b.serve("shop", handle, func(e *settings.Webhook) { e.Timeout = time.Second })
+	b.serve("shop", handle, func(e *Endpoint) { e.Timeout = time.Second })
 	want := clock.Outcome{Kind: clock.Doubtful, Counted: true,
 		Reason: "the request was sent, and there was no reply within 1s"}
 	if got := b.deliver(rings("shop", 1)...)[0]; got != want {
@@ -116,7 +115,7 @@ func (b *bench) raw(application string, answer func(n int, conn net.Conn)) {
 			})
 		}
 	})
-	b.point(application, "http://"+listener.Addr().String(), func(e *settings.Webhook) { e.Timeout = 5 * time.Second })
+	b.point(application, "http://"+listener.Addr().String(), func(e *Endpoint) { e.Timeout = 5 * time.Second })
 }
 
 func readRequest(conn net.Conn) {
@@ -320,7 +319,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 				}
 			}
 			<-time.After(2 * time.Millisecond)
-		}, func(e *settings.Webhook) { e.Concurrency = int(c.concurrency) })
+		}, func(e *Endpoint) { e.Concurrency = int(c.concurrency) })
 		wantKinds(t, b.deliver(rings("shop", 40)...), clock.Confirmed)
 		if most.Load() > c.want || all.Load() != 40 {
 			t.Errorf("%d of %d requests at once, want at most %d", most.Load(), all.Load(), c.want)
@@ -334,7 +333,7 @@ func TestRingsWithoutASlotAreUntaken(t *testing.T) {
 	b := openTarget(t)
 	b.SetPatience(time.Second, time.Minute)
 	handle, begun, release := hanging(t, 202)
-	b.serve("shop", handle, func(e *settings.Webhook) { e.Concurrency = 4 })
+	b.serve("shop", handle, func(e *Endpoint) { e.Concurrency = 4 })
 	outcomes, late := b.deliverShared(rings("shop", 10)...)
 	wantKinds(t, outcomes[:4], clock.Awaited)
 	wantKinds(t, outcomes[4:], clock.Untaken)
@@ -534,7 +533,7 @@ func TestSilentHostCountsWhenItsConnectionsFail(t *testing.T) {
 	t.Parallel()
 	b := openTarget(t, func(c *Config, _ *Deps) { c.ConnectTimeout = 4 * time.Second })
 	b.raw("shop", func(_ int, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	e, _ := b.endpoints.get("shop")
+	e := b.endpoints.get("shop")
 	b.point("shop", strings.Replace(e.URL, "http:", "https:", 1))
 	limits := func() ring.Limits {
 		return ring.Limits{WriteBy: time.Now().Add(100 * time.Millisecond), ReplyBy: time.Now().Add(10 * time.Second)}
@@ -656,7 +655,7 @@ func TestApplicationWithoutAnEndpointIsNotAccepted(t *testing.T) {
 	if b.Accepts("shop") != nil || b.Usable() != nil {
 		t.Error("an application with an endpoint is not accepted")
 	}
-	e := settings.NewWebhook("ftp://shop", newSecret)
+	e := NewEndpoint("ftp://shop", newSecret)
 	b.endpoints.set("shop", e)
 	wantKinds(t, b.deliver(rings("shop", 2)...), clock.Returned)
 	b.Close()
@@ -687,7 +686,7 @@ func TestRetryAfterHoldsTheApplication(t *testing.T) {
 		hits.Add(1)
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(429)
-	}, func(e *settings.Webhook) { e.Concurrency = 1 })
+	}, func(e *Endpoint) { e.Concurrency = 1 })
 	b.serve("other", func(http.ResponseWriter, *http.Request) {})
 	got := b.deliver(append(rings("shop", 5), rings("other", 5)...)...)
 	if counts := count(got[:5]); counts[clock.Nacked] != 1 || counts[clock.Unsent] != 4 ||
@@ -730,7 +729,7 @@ func TestCloseEndsTheRequests(t *testing.T) {
 // A request whose content is forgotten is not repeated.
 func TestRequestWithoutItsContentIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	s, err := newSender(settings.NewWebhook("https://shop.example", newSecret), "test")
+	s, err := newSender(NewEndpoint("https://shop.example", newSecret), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

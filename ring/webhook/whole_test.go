@@ -13,7 +13,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -86,7 +85,7 @@ func TestRingThatDoesNotArriveWholeIsInDoubt(t *testing.T) {
 				b.SetPatience(time.Millisecond, time.Minute)
 			}
 			for _, name := range []string{"other", "shop"} {
-				b.point(name, "https://example.com/rings", func(e *settings.Webhook) { e.Timeout = time.Minute })
+				b.point(name, "https://example.com/rings", func(e *Endpoint) { e.Timeout = time.Minute })
 			}
 			wantKinds(t, b.deliver(large("other")), clock.Confirmed)
 			b.waitForSlots() // so the next request uses the same connection

@@ -26,6 +26,7 @@ type Target interface {
 
 // Options of Import.
 type Options struct {
+	Form        *settings.Form               // of the documents with settings
 	Merge       bool                         // the database may have alarms
 	SkipInvalid bool                         // pass over lines that cannot be read
 	By          string                       // name of the person, for the history of settings
@@ -98,7 +99,7 @@ func (i *importer) run(ctx context.Context, lines *lineReader) error {
 		if !whole {
 			break
 		}
-		line, err := ParseLine(text)
+		line, err := ParseLine(text, i.options.Form)
 		if lines.number == 1 && (err != nil || line.Header == nil) {
 			return errors.Join(errNoHeader, err)
 		}

@@ -92,8 +92,9 @@ var (
 	errAttempts = fmt.Errorf("it has more than %d attempts", clock.MaxAttempts)
 )
 
-// ParseLine parses a line and checks it. It accepts each line that Export writes for a readable alarm.
-func ParseLine(line []byte) (*Line, error) {
+// ParseLine parses a line and checks it. It accepts each line that Export writes for a readable alarm. form is the one of
+// documents with settings.
+func ParseLine(line []byte, form *settings.Form) (*Line, error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
 	var raw rawLine
@@ -118,7 +119,7 @@ func ParseLine(line []byte) (*Line, error) {
 		return nil, fmt.Errorf("the file has version %d of the format; this clockd reads version %d",
 			raw.Header.Version, formatVersion)
 	case raw.Settings != nil:
-		return l, checkSettings(raw.Settings)
+		return l, checkSettings(raw.Settings, form)
 	case raw.Alarm != nil:
 		var err error
 		l.Alarm, err = parseAlarm(raw.Alarm, raw.Attempts)
@@ -127,11 +128,11 @@ func ParseLine(line []byte) (*Line, error) {
 	return l, nil
 }
 
-func checkSettings(s *Settings) error {
+func checkSettings(s *Settings, form *settings.Form) error {
 	if err := clock.ValidateApplication(s.Application); err != nil {
 		return err
 	}
-	if _, err := settings.Parse(string(s.Document)); err != nil {
+	if _, err := form.Parse(string(s.Document)); err != nil {
 		return fmt.Errorf("settings of %s: %w", s.Application, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store/engine"
 )
 
@@ -21,7 +22,7 @@ var seeds = []string{
 
 func TestLinesComeBackAsWritten(t *testing.T) {
 	for _, seed := range seeds {
-		line, err := ParseLine([]byte(seed))
+		line, err := ParseLine([]byte(seed), settings.NewForm())
 		if err != nil {
 			t.Errorf("%s: %v", seed, err)
 			continue
@@ -76,7 +77,7 @@ func TestParseLineRefusesWhatClockdDoesNotWrite(t *testing.T) {
 			"more than 20 attempts"},
 		{strings.TrimSuffix(alarm, "}") + `,"attempts":[{"outcome":-1}]}`, "outcome"},
 	} {
-		if _, err := ParseLine([]byte(c.line)); c.reason != "" &&
+		if _, err := ParseLine([]byte(c.line), settings.NewForm()); c.reason != "" &&
 			(err == nil || !strings.Contains(err.Error(), c.reason)) {
 			t.Errorf("%.200s\nerror %v, want one with %q", c.line, err, c.reason)
 		}
@@ -103,7 +104,7 @@ func FuzzLine(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		line, err := ParseLine(text)
+		line, err := ParseLine(text, settings.NewForm())
 		if err != nil {
 			return
 		}
@@ -111,7 +112,7 @@ func FuzzLine(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is read, but not written: %v", text, err)
 		}
-		again, err := ParseLine(written[:len(written)-1])
+		again, err := ParseLine(written[:len(written)-1], settings.NewForm())
 		if err != nil {
 			t.Fatalf("%q is read, and written as %q: %v", text, written, err)
 		}

@@ -1,4 +1,4 @@
-package settings
+package rabbit
 
 import (
 	"errors"
@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 func TestDestinationReadsBackAsWritten(t *testing.T) {
-	for document, want := range map[string]AMQP{
+	form := settings.NewForm(Part)
+	for document, want := range map[string]Destination{
 		`{"amqp":{"exchange":"orders"}}`:                     {Exchange: "orders"},
 		`{"amqp":{"routing_key":"due.\"x\" <ä>"}}`:           {RoutingKey: `due."x" <ä>`},
 		`{"amqp":{"exchange":"orders","routing_key":"due"}}`: {Exchange: "orders", RoutingKey: "due"},
@@ -20,35 +22,29 @@ func TestDestinationReadsBackAsWritten(t *testing.T) {
 		`{"amqp":{"exchange":"a\u0000b"}}`: {},
 		`{"amqp":{"exchange":"` + strings.Repeat("e", 256) + `"}}`: {},
 	} {
-		s, err := Parse(document)
-		if want == (AMQP{}) {
+		s, err := form.Parse(document)
+		if want == (Destination{}) {
 			if e, is := errors.AsType[*clock.Error](err); !is || !strings.HasPrefix(e.Field, "amqp") && e.Field != "x" {
 				t.Errorf("%.60s: error %v", document, err)
 			}
 			continue
 		}
-		if err != nil || s.AMQP == nil || *s.AMQP != want {
-			t.Errorf("%s is %+v, %v", document, s.AMQP, err)
+		if err != nil || Part.Of(&s) == nil || *Part.Of(&s) != want {
+			t.Errorf("%s is %+v, %v", document, Part.Of(&s), err)
 			continue
 		}
-		if again, err := Parse(s.Encode()); err != nil || !reflect.DeepEqual(again, s) {
-			t.Errorf("%s reads back as %+v, %v", s.Encode(), again, err)
+		if again, err := form.Parse(form.Encode(&s)); err != nil || !reflect.DeepEqual(again, s) {
+			t.Errorf("%s reads back as %+v, %v", form.Encode(&s), again, err)
 		}
-		if shown, err := Parse(`{"amqp":` + string(s.AMQP.JSON()) + `}`); err != nil || *shown.AMQP != want {
-			t.Errorf("%s is shown as %s", document, s.AMQP.JSON())
-		}
-	}
-	if got := string((*AMQP)(nil).JSON()); got != "null" {
-		t.Errorf("no destination is shown as %s", got)
 	}
 }
 
 func TestDestinationHasDefaults(t *testing.T) {
 	for _, c := range []struct {
-		a             *AMQP
+		a             *Destination
 		exchange, key string
-	}{{nil, "clock", "shop"}, {&AMQP{Exchange: "o"}, "o", "shop"}, {&AMQP{RoutingKey: "k"}, "clock", "k"}, {&AMQP{"o", "k"}, "o", "k"}} {
-		if exchange, key := c.a.Destination("shop", "clock"); exchange != c.exchange || key != c.key {
+	}{{nil, "clock", "shop"}, {&Destination{Exchange: "o"}, "o", "shop"}, {&Destination{RoutingKey: "k"}, "clock", "k"}, {&Destination{"o", "k"}, "o", "k"}} {
+		if exchange, key := c.a.of("shop", "clock"); exchange != c.exchange || key != c.key {
 			t.Errorf("%+v: %s %s", c.a, exchange, key)
 		}
 	}

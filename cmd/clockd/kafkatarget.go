@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
-	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/ring/kafka"
 )
 
@@ -65,35 +63,4 @@ func (f *kafkaFlags) kafkaConfig() (kafka.Config, error) {
 		cfg.TLS.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
-}
-
-// topicFlags change the topic of an application.
-type topicFlags struct {
-	KafkaTopic string            `placeholder:"TOPIC" help:"Topic of Kafka that rings are produced to."`
-	Kafka      map[string]string `mapsep:"," placeholder:"key=business_id,headers=full" help:"Parts of the topic's settings; parts that are left out stay."`
-}
-
-// named reports whether any flag is given.
-func (f *topicFlags) named() bool { return f.KafkaTopic != "" || len(f.Kafka) > 0 }
-
-// applyTopic changes the topic of a document, nil if it has none.
-func (f *topicFlags) applyTopic(topic map[string]any) map[string]any {
-	if topic == nil {
-		topic = map[string]any{}
-	}
-	for name, value := range f.Kafka {
-		topic[name] = value
-	}
-	if f.KafkaTopic != "" {
-		topic["topic"] = f.KafkaTopic
-	}
-	return topic
-}
-
-// describeTopic returns a topic on one line for people.
-func describeTopic(k *settings.Kafka) string {
-	if k == nil {
-		return "none"
-	}
-	return strings.Join([]string{"topic " + k.Topic, "key " + string(k.Key), "headers " + string(k.Headers)}, ", ")
 }

@@ -1,0 +1,155 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Part is what a target brings to the settings of an application: an object of the document, such as the endpoint of a
+// webhook. Its value is a *T, which does not change.
+type Part[T any] struct {
+	Name   string           // member of the document
+	Type   string           // name of the object in the API, such as Webhook
+	Help   string           // a sentence
+	Absent string           // what applies without the object, for people; "": nothing
+	Target clock.TargetKind // the target whose rings it directs
+	Needs  string           // such as "an endpoint": rings to that target need the part; "": they do not
+
+	New    func() *T      // returns the value of an object without members
+	Fields []Field[T]     // in the order in which documents have them
+	Check  func(*T) error // looks for faults that no field has, after the fields; nil: there are none
+}
+
+// AnyPart is a Part of some type.
+type AnyPart interface {
+	name() string
+	info() FieldInfo
+	demands(s *Settings) error
+	parse(raw []byte) (value any, err error)
+	encode(value any, redacted bool) json.RawMessage
+}
+
+var _ AnyPart = (*Part[struct{}])(nil)
+
+// Of returns the value in an application's settings, nil if they have none. s may be nil.
+func (p *Part[T]) Of(s *Settings) *T {
+	if s == nil {
+		return nil
+	}
+	value, _ := s.parts[p.Name].(*T)
+	return value
+}
+
+// In returns a function that returns the value of an application as w has it now, nil for none. The pointer stays the
+// same until the value changes. Any goroutine may call the function.
+func (p *Part[T]) In(w *Watch) func(application string) *T {
+	return func(application string) *T { return p.Of(w.Settings(application)) }
+}
+
+// Validate returns a *clock.Error of kind clock.ErrInvalid that names the field at fault, or nil.
+func (p *Part[T]) Validate(value *T) error {
+	for i := range p.Fields {
+		if check := p.Fields[i].check; check != nil {
+			if err := check(value); err != nil {
+				return err
+			}
+		}
+	}
+	if p.Check != nil {
+		return p.Check(value)
+	}
+	return nil
+}
+
+// Parse reads an object and validates it. Fields that are left out, or null, have the values of New. A *clock.Error of
+// kind clock.ErrInvalid names the field at fault.
+func (p *Part[T]) Parse(object []byte) (*T, error) {
+	value, fields := p.New(), map[string]*Field[T]{}
+	names := make([]string, len(p.Fields))
+	for i := range p.Fields {
+		names[i] = p.Fields[i].Name
+		fields[names[i]] = &p.Fields[i]
+	}
+	err := eachMember("", object, names, func(name string, raw []byte) error { return fields[name].parse(value, raw) })
+	if err == nil {
+		err = p.Validate(value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+func (p *Part[T]) parse(raw []byte) (any, error) {
+	value, err := p.Parse(raw)
+	return value, within(p.Name, err)
+}
+
+// encode returns the object as a document has it. If redacted, it has no secrets, and cannot be read back.
+func (p *Part[T]) encode(value any, redacted bool) json.RawMessage {
+	v, _ := value.(*T)
+	o := newObject()
+	for i := range p.Fields {
+		if member := p.Fields[i].encode(v, redacted); member != nil {
+			o.add(p.Fields[i].Name, member)
+		}
+	}
+	return o.end()
+}
+
+func (p *Part[T]) info() FieldInfo {
+	info := FieldInfo{Name: p.Name, Kind: KindObject, Type: p.Type, Help: p.Help, Absent: p.Absent}
+	if p.Needs != "" {
+		info.Absent = "none"
+	}
+	byDefault := p.New()
+	for i := range p.Fields {
+		f := p.Fields[i].FieldInfo
+		f.Default = p.Fields[i].encode(byDefault, false)
+		info.Fields = append(info.Fields, f)
+	}
+	return info
+}
+
+func (p *Part[T]) name() string { return p.Name }
+
+// demands returns an error if rings of the application may go to the part's target, and the settings lack the part.
+func (p *Part[T]) demands(s *Settings) error {
+	if p.Needs == "" || !s.Allows(p.Target) || p.Of(s) != nil {
+		return nil
+	}
+	return clock.Invalid(clock.CodeRequired, p.Name, fmt.Sprintf("the target %s needs %s", p.Target, p.Needs))
+}
+
+// object writes a JSON object whose members have an order.
+type object struct{ bytes.Buffer }
+
+func newObject() *object {
+	o := &object{}
+	o.WriteByte('{')
+	return o
+}
+
+// add writes a member. value can be encoded: a string, a number, a list, or an object.
+func (o *object) add(name string, value any) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic("settings: encode " + name + ": " + err.Error())
+	}
+	if o.Len() > 1 {
+		o.WriteByte(',')
+	}
+	o.WriteString(strconv.Quote(name))
+	o.WriteByte(':')
+	o.Write(encoded)
+}
+
+// end returns the object.
+func (o *object) end() json.RawMessage {
+	o.WriteByte('}')
+	return o.Bytes()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/clockd/clockd/clock/settings"
+)
+
+// setOf returns `application set shop` with the arguments, parsed.
+func setOf(t *testing.T, args ...string) *applicationSetCommand {
+	t.Helper()
+	parsed, err := newParser(new(sources)).Parse(append([]string{"application", "set", "shop"}, args...))
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	set, is := parsed.Selected().Target.Addr().Interface().(*applicationSetCommand)
+	if !is {
+		t.Fatalf("%q is another command: %s", args, parsed.Command())
+	}
+	return set
+}
+
+const (
+	settingsSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	newerSecret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+)
+
+func TestSettingFlagsChangeTheDocument(t *testing.T) {
+	t.Parallel()
+	const (
+		hook   = `{"webhook":{"url":"https://a.example/","secrets":["` + settingsSecret + `"]}}`
+		method = `{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"a":"b","c":"d"},"timeout":"3s"}}`
+	)
+	for _, c := range []struct{ before, args, after string }{
+		{`{}`, `--target=stream`, `{"target":"stream"}`},
+		{`{"max_rings":2}`, `--alarm-targets=pull,stream --max-rings=3 --ack-timeout=90s`,
+			`{"alarm_targets":["stream","pull"],"ack_timeout":"1m30s","max_rings":3}`},
+		{`{"retry":{"initial":"2s","limit":7}}`, `--retry=factor=1.5,limit=none`,
+			`{"retry":{"initial":"2s","factor":1.5,"cap":"30s","limit":null}}`},
+		{`{"target":"stream","max_rings":2,"paused":true}`, `--unset=target,paused`, `{"max_rings":2}`},
+		{`{}`, `--amqp=exchange=orders`, `{"amqp":{"exchange":"orders"}}`},
+		{`{"amqp":{"exchange":"orders"}}`, `--amqp=routing_key=none`, `{"amqp":{"exchange":"orders","routing_key":"none"}}`},
+		{`{}`, `--kafka-topic=rings --kafka=key=none`, `{"kafka":{"topic":"rings","key":"none","headers":"full"}}`},
+		{`{"kafka":{"topic":"rings","key":"none"}}`, `--kafka=headers=lean`,
+			`{"kafka":{"topic":"rings","key":"none","headers":"lean"}}`},
+		{method, `--grpc=concurrency=3 --grpc-metadata=a= --grpc-metadata=e=f,g=h --grpc-method=a.B/D`,
+			`{"grpc":{"url":"https://a.example","method":"a.B/D","metadata":{"c":"d","e":"f,g=h"},"timeout":"3s","concurrency":3}}`},
+		{hook, `--webhook-secret=` + newerSecret, `{"webhook":{"url":"https://a.example/","method":"POST","body":"payload",` +
+			`"timeout":"15s","concurrency":16,"secrets":["` + newerSecret + `","` + settingsSecret + `"]}}`},
+		{hook, `--webhook-secret=` + newerSecret + ` --webhook-drop-secrets --webhook=method=PUT`,
+			`{"webhook":{"url":"https://a.example/","method":"PUT","body":"payload",` +
+				`"timeout":"15s","concurrency":16,"secrets":["` + newerSecret + `"]}}`},
+		{hook, `--unset=webhook --max-rings=1`, `{"max_rings":1}`},
+	} {
+		set := setOf(t, strings.Fields(c.args)...)
+		after, err := set.next(settings.Version{Version: 1, Document: c.before})
+		if err != nil || after != c.after || set.made != "" {
+			t.Errorf("%s after %s:\n%s, %v, made %q, want\n%s", c.before, c.args, after, err, set.made, c.after)
+		}
+	}
+}
+
+func TestEndpointWithoutSecretGetsOne(t *testing.T) {
+	t.Parallel()
+	set := setOf(t, "--webhook-url=https://a.example/")
+	after, err := set.next(settings.Version{})
+	if err != nil || !strings.HasPrefix(set.made, "whsec_") || !strings.Contains(after, `"secrets":["`+set.made+`"]`) {
+		t.Errorf("%s, %v, made %q", after, err, set.made)
+	}
+}
+
+func TestWrongSettingFlagsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{``, `name a setting to change: --target, --alarm-targets, --amqp, --webhook, --webhook-url, `},
+		{`--unset=colour`, `unknown setting "colour"; known are target, alarm_targets, amqp, webhook, kafka, grpc, retry,`},
+		{`--webhook=url=https://a.example/`, `--webhook: url has a flag of its own: --webhook-url`},
+		{`--webhook=headers=x`, `--webhook: headers has a flag of its own: --webhook-header`},
+		{`--kafka=topic=a`, `--kafka: topic has a flag of its own: --kafka-topic`},
+		{`--kafka=acks=all`, `unknown field "acks"; known are topic, key, headers (field kafka.acks)`},
+		{`--grpc=timeout=none`, `url is required, such as https://shop.example:8443 (field grpc.url)`},
+		{`--grpc=concurrency=many`, `concurrency must be a whole number (field grpc.concurrency)`},
+		{`--target=kafka`, `the target kafka needs a topic (field kafka)`},
+		{`--max-rings=0`, `(field max_rings)`},
+	} {
+		_, err := setOf(t, strings.Fields(c.args)...).next(settings.Version{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, new(*usageError)) {
+			t.Errorf("%q: %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// The names of flags are part of the interface.
+func TestSettingFlagsKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	var set settingFlags
+	set.makeFor(settingsForm)
+	want := "--target --alarm-targets --amqp --webhook --webhook-url --webhook-header --webhook-secret --webhook-drop-secrets" +
+		" --kafka --kafka-topic --grpc --grpc-url --grpc-method --grpc-metadata --retry --ack-timeout --max-rings --unset"
+	if got := strings.Split(set.names(), ", "); !slices.Equal(got, strings.Fields(want)) {
+		t.Errorf("flags %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,70 @@
+package webhook
+
+import (
+	"time"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/ring/httpcall"
+)
+
+// Endpoint says how the rings of one application are sent as HTTP requests. It does not change.
+type Endpoint struct {
+	URL         string            // absolute, http or https
+	Method      string            // POST, PUT or PATCH
+	Headers     map[string]string // further headers of each request; nil: none
+	Body        Body
+	Timeout     time.Duration // time for the whole request, from its begin to the head of the response
+	Concurrency int           // most requests of the application under way at once
+	Secrets     []Secret      // each request has a signature of each; at least one
+}
+
+// Body is the body of an application's requests.
+type Body string
+
+// The kinds of bodies.
+const (
+	PayloadBody  Body = "payload"  // the payload, byte for byte, with its own content type
+	EnvelopeBody Body = "envelope" // a JSON object with the ring and its payload
+)
+
+// NewEndpoint returns an endpoint with the defaults.
+func NewEndpoint(address string, secrets ...Secret) *Endpoint {
+	return &Endpoint{
+		URL: address, Method: "POST", Body: PayloadBody, Timeout: httpcall.DefaultTimeout,
+		Concurrency: httpcall.DefaultConcurrency, Secrets: secrets,
+	}
+}
+
+// Part is the endpoint in the settings of an application.
+var Part = &settings.Part[Endpoint]{
+	Name: "webhook", Type: "Webhook", Target: clock.TargetWebhook, Needs: "an endpoint",
+	Help: "The HTTP endpoint of an application whose target is webhook.",
+	New:  func() *Endpoint { return NewEndpoint("") },
+	Fields: []settings.Field[Endpoint]{
+		httpcall.URLField("Where requests go.", "https://shop.example/rings",
+			func(e *Endpoint) *string { return &e.URL }, nil),
+		// The HTTP client repeats none of these methods by itself once a byte was written.
+		settings.Choice(settings.FieldInfo{Name: "method", Help: "Method of the requests."},
+			func(e *Endpoint) *string { return &e.Method }, "POST", "PUT", "PATCH"),
+		httpcall.HeadersField(settings.FieldInfo{Name: "headers", Flag: "header", Help: "Further headers of each request."},
+			func(e *Endpoint) *map[string]string { return &e.Headers }, nil),
+		settings.Choice(settings.FieldInfo{
+			Name: "body",
+			Help: "payload: the payload as it is. envelope: a JSON object with the ring and its payload.",
+		}, func(e *Endpoint) *Body { return &e.Body }, PayloadBody, EnvelopeBody),
+		httpcall.TimeoutField("The longest wait for a response.",
+			func(e *Endpoint) *time.Duration { return &e.Timeout }),
+		httpcall.ConcurrencyField("requests", func(e *Endpoint) *int { return &e.Concurrency }),
+		settings.Secrets(settings.FieldInfo{
+			Name: "secrets", Flag: "secret", Max: 8, Example: "whsec_ and 24 to 64 bytes in base64",
+			Help: "Signing secrets. Each request has a signature of each.",
+			New:  func() string { return string(NewSecret()) },
+		}, func(e *Endpoint) *[]Secret { return &e.Secrets }, func(s Secret) *settings.Fault {
+			if _, err := s.key(); err != nil {
+				return settings.Wrong(err.Error())
+			}
+			return nil
+		}),
+	},
+}
