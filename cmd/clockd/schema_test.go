@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/clockd/clockd/clock/settings"
+)
+
+var update = flag.Bool("update", false, "write the schemas of settings to openapi.yaml")
+
+// The schemas of settings in openapi.yaml are made from the form: no field is missing, and none says what another place
+// does not.
+func TestSchemasOfSettings(t *testing.T) {
+	t.Parallel()
+	const file, begin, end = "../../clock/clockhttp/openapi.yaml", " -run TestSchemasOfSettings -update\n",
+		"    SettingsVersion:\n"
+	document, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(document), begin)
+	written, tail, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatalf("%s has no part that ends with %q and %q", file, begin, end)
+	}
+	made := schemasOf(settingsForm.Fields())
+	if *update {
+		if err := os.WriteFile(file, []byte(head+begin+made+end+tail), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if written != made {
+		t.Errorf("the schemas of settings in %s are old: run this test with -update, then tools/openapi30. They must be\n%s",
+			file, made)
+	}
+}
+
+// schemasOf returns the schemas of documents, of the objects in them, and of what applies.
+func schemasOf(fields []settings.FieldInfo) string {
+	var b strings.Builder
+	line := func(depth int, format string, args ...any) {
+		b.WriteString(strings.Repeat("  ", depth) + fmt.Sprintf(format, args...) + "\n")
+	}
+	open := func(name, description string, required []string) {
+		line(2, "%s:", name)
+		line(3, "type: object")
+		line(3, "description: %s", quoted(description))
+		line(3, "additionalProperties: false")
+		if len(required) > 0 {
+			line(3, "required: [%s]", strings.Join(required, ", "))
+		}
+		line(3, "properties:")
+	}
+	open("Settings", "Settings of an application. A setting that is not given has its default.", nil)
+	var all []string
+	for _, f := range fields {
+		all = append(all, f.Name)
+		line(4, "%s: %s", f.Name, schemaOf(f))
+	}
+	for _, f := range fields {
+		if f.Kind != settings.KindObject || sharedSchemas[f.Name] != "" {
+			continue
+		}
+		var required []string
+		for _, field := range f.Fields {
+			if field.Required || field.Default != nil {
+				required = append(required, field.Name)
+			}
+		}
+		open(f.Type, f.Help, required)
+		for _, field := range f.Fields {
+			line(4, "%s: %s", field.Name, inlineSchema(field))
+		}
+	}
+	open("EffectiveSettings", "What applies to an application: its settings, and the defaults of the others.", all)
+	for _, f := range fields {
+		mayBeNull := f.Absent != "" && f.Kind != settings.KindChoice && f.Kind != settings.KindChoices
+		if !mayBeNull {
+			line(4, "%s: %s", f.Name, schemaOf(f))
+			continue
+		}
+		line(4, "%s:", f.Name)
+		line(5, "description: %s", quoted("null: "+f.Absent+"."))
+		line(5, "anyOf:")
+		line(6, "- %s", strings.Trim(schemaOf(f), "{ }"))
+		line(6, "- type: 'null'")
+	}
+	return b.String()
+}
+
+// sharedSchemas are the schemas that other parts of the API have too, or that need more text than a field has.
+var sharedSchemas = map[string]string{
+	"target": "Target", "alarm_targets": "AlarmTargets", "retry": "Retry", "ack_timeout": "Duration",
+	"paused": "ApplicationPaused",
+}
+
+// schemaOf returns the schema of a member of documents.
+func schemaOf(f settings.FieldInfo) string {
+	name := sharedSchemas[f.Name]
+	if f.Kind == settings.KindObject {
+		name = f.Type
+	}
+	if name == "" {
+		return inlineSchema(f)
+	}
+	return fmt.Sprintf("{ $ref: '#/components/schemas/%s' }", name)
+}
+
+// inlineSchema returns the schema of a field.
+func inlineSchema(f settings.FieldInfo) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch f.Kind {
+	case settings.KindInteger:
+		add("type: integer")
+		if f.Max > 0 {
+			add("minimum: %d, maximum: %d", f.Min, f.Max)
+		}
+	case settings.KindNumber:
+		add("type: number")
+	case settings.KindFlag:
+		add("type: boolean")
+	case settings.KindTexts:
+		add("type: object, additionalProperties: { type: string }")
+	case settings.KindSecrets:
+		add("type: array, items: { type: string }")
+	case settings.KindChoices:
+		add("type: array, items: { type: string, enum: [%s] }", strings.Join(f.Choices, ", "))
+	case settings.KindChoice:
+		add("type: string, enum: [%s]", strings.Join(f.Choices, ", "))
+	case settings.KindText:
+		add("type: string")
+		if f.Required {
+			add("minLength: 1")
+		}
+		if f.Max > 0 {
+			add("maxLength: %d", f.Max)
+		}
+		add("example: %s", quoted(f.Example))
+	case settings.KindDuration:
+		add("type: string, example: %s", quoted(cmp.Or(f.Example, exampleOrKind(f))))
+	case settings.KindObject:
+		add("type: object")
+	}
+	if f.Help != "" {
+		add("description: %s", quoted(f.Help))
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// quoted returns the text as a string of YAML.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
