@@ -133,14 +133,13 @@ func (c *config) ringConns() int {
 	return ring.Connections(c.ring.Workers, c.routes()) + spareRingConns
 }
 
-// routes returns the number of routes: the stream, webhooks, gRPC, reserves and, with their brokers, the exchange and Kafka.
+// routes returns the number of routes.
 func (c *config) routes() int {
-	n := 4
-	if c.usesBroker() {
-		n++
-	}
-	if c.usesKafka() {
-		n++
+	n := 0
+	for i := range knownTargets {
+		if knownTargets[i].isOpen(c) {
+			n++
+		}
 	}
 	return n
 }

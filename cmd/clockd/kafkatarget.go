@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/kafka"
 )
 
@@ -63,4 +64,18 @@ func (f *kafkaFlags) kafkaConfig() (kafka.Config, error) {
 		cfg.TLS.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
+}
+
+// openKafka opens the topics of Kafka. Claims of the route hold their transactions, because brokers reply in
+// milliseconds, and the wait for replies is bounded, as with RabbitMQ. A broker replies to the rings of several
+// applications at once, so replies are not separate.
+func openKafka(_ *targets, d targetDeps) (*openTarget, error) {
+	topics, err := kafka.New(d.cfg.kafka, kafka.Deps{Topics: kafka.Part.In(d.watch), Log: d.log})
+	if err != nil {
+		return nil, err
+	}
+	return &openTarget{
+		Route:  ring.Route{Name: "kafka", Target: topics, HoldsClaims: true},
+		follow: topics.TopicsChanged, run: topics.Run,
+	}, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
-	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/grpc"
 	"github.com/clockd/clockd/ring/kafka"
@@ -22,53 +21,104 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// settingsForm is the form of the settings of applications: the parts that the targets bring, in the order of documents.
-var settingsForm = settings.NewForm(rabbit.Part, webhook.Part, kafka.Part, grpc.Part)
+// knownTarget is a target that this program has.
+type knownTarget struct {
+	kind  clock.TargetKind
+	part  settings.AnyPart   // settings of applications for it; nil: none
+	needs func(*config) bool // whether the configuration names its broker; nil: it needs none
+	open  func(*targets, targetDeps) (*openTarget, error)
+}
 
-// targets are the targets of this process, and the routes to them.
+// knownTargets is the list of all targets, in the order of documents of settings.
+var knownTargets = []knownTarget{
+	{clock.TargetAMQP, rabbit.Part, (*config).usesBroker, openRabbit},
+	{clock.TargetStream, nil, nil, openStream},
+	{clock.TargetWebhook, webhook.Part, nil, openWebhooks},
+	{clock.TargetKafka, kafka.Part, (*config).usesKafka, openKafka},
+	{clock.TargetGRPC, grpc.Part, nil, openGRPC},
+	{clock.TargetPull, nil, nil, openPull},
+}
+
+// settingsForm is the form of the settings of applications.
+var settingsForm = newSettingsForm()
+
+func newSettingsForm() *settings.Form {
+	var parts []settings.AnyPart
+	for _, t := range knownTargets {
+		if t.part != nil {
+			parts = append(parts, t.part)
+		}
+	}
+	return settings.NewForm(parts...)
+}
+
+// ability names what a node lacks without the target: a connection that all applications share. It is "" if there is
+// none, as with a subscriber or an endpoint, which serve one application only.
+func (t *knownTarget) ability() string {
+	if t.needs == nil {
+		return ""
+	}
+	return t.kind.String()
+}
+
+// isOpen reports whether a process with this configuration has the target.
+func (t *knownTarget) isOpen(cfg *config) bool { return t.needs == nil || t.needs(cfg) }
+
+// abilitiesOfTargets returns the abilities of all targets.
+func abilitiesOfTargets() (abilities []string) {
+	for _, t := range knownTargets {
+		if ability := t.ability(); ability != "" {
+			abilities = append(abilities, ability)
+		}
+	}
+	return abilities
+}
+
+// targetDeps are what the targets of a process are made of.
+type targetDeps struct {
+	cfg   *config
+	watch *settings.Watch
+	log   *slog.Logger
+	reg   prometheus.Registerer
+}
+
+// openTarget is a target of this process.
+type openTarget struct {
+	ring.Route
+
+	follow func()                      // tells it that settings have changed; nil: it has none
+	run    func(context.Context) error // keeps its connections; nil: it has nothing to run
+	close  func()                      // ends it, after the loop has ended; nil: nothing is to end
+}
+
+// targets are the targets of this process.
 type targets struct {
-	routes    []*ring.Route     // of different kinds
+	open      []*openTarget
+	routes    []*ring.Route     // of open
+	lacking   []*knownTarget    // that this process does not have
 	byDefault clock.TargetKind  // target of applications whose settings name none
 	sessions  []*rabbit.Session // targets that are exchanges of RabbitMQ
 	streams   *stream.Target    // target that is the stream
-	webhooks  *webhook.Target   // target of applications with an endpoint
-	grpc      *grpc.Target      // target of applications with a method of gRPC
-	kafka     *kafka.Target     // target of applications with a topic; nil: no brokers are configured
 	pulls     *pull.Target      // target of applications whose workers reserve rings
 	name      string            // names the default target in the line that the service prints at its start
 }
 
-// newTargets returns the stream, webhooks, gRPC, reserves and, with a broker, the exchange and Kafka. The settings of
-// an application name its target.
+// newTargets opens the targets that the configuration has. The settings of an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch *settings.Watch) (*targets, error) {
-	hooks, err := webhook.New(cfg.webhook, webhook.Deps{Endpoints: webhook.Part.In(watch), Registerer: reg})
-	if err != nil {
-		return nil, err
-	}
-	calls, err := grpc.New(cfg.grpc, grpc.Deps{Methods: grpc.Part.In(watch), Registerer: reg})
-	if err != nil {
-		return nil, err
-	}
-	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), webhooks: hooks, grpc: calls,
-		name: "the stream"}
-	t.pulls = pull.New(t.streams.SignalApplications)
-	t.routes = []*ring.Route{streamRoute(t.streams), webhookRoute(hooks), grpcRoute(calls), pullRoute(t.pulls)}
-	if cfg.usesKafka() {
-		if t.kafka, err = kafka.New(cfg.kafka, kafka.Deps{Topics: kafka.Part.In(watch), Log: log}); err != nil {
+	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), name: "the stream"}
+	for i := range knownTargets {
+		known := &knownTargets[i]
+		if !known.isOpen(cfg) {
+			t.lacking = append(t.lacking, known)
+			continue
+		}
+		opened, err := known.open(t, targetDeps{cfg: cfg, watch: watch, log: log, reg: reg})
+		if err != nil {
 			return nil, err
 		}
-		t.routes = append(t.routes, kafkaRoute(t.kafka))
+		opened.Kind, opened.Ability = known.kind, known.ability()
+		t.open, t.routes = append(t.open, opened), append(t.routes, &opened.Route)
 	}
-	if !cfg.usesBroker() {
-		return t, nil
-	}
-	session, err := rabbit.New(cfg.rabbit, rabbit.Deps{Destination: rabbit.Part.In(watch), Log: log, Registerer: reg})
-	if err != nil {
-		return nil, err
-	}
-	t.byDefault, t.sessions, t.name = clock.TargetAMQP, []*rabbit.Session{session}, fmt.Sprintf("exchange %q",
-		cfg.AMQPExchange)
-	t.routes = append([]*ring.Route{rabbitRoute(session)}, t.routes...)
 	return t, nil
 }
 
@@ -143,77 +193,79 @@ func (t *targets) routerOf(snapshot *settings.Snapshot) ring.Router {
 	}
 }
 
-// lacks returns the abilities that an application's settings demand and this process has no target for.
-func (t *targets) lacks(snapshot *settings.Snapshot) []string {
-	missing := map[clock.TargetKind]string{}
-	if len(t.sessions) == 0 {
-		missing[clock.TargetAMQP] = lease.AbilityAMQP
-	}
-	if t.kafka == nil {
-		missing[clock.TargetKafka] = lease.AbilityKafka
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	var lacks []string
-	for _, s := range snapshot.All() {
-		for target, ability := range missing {
-			if s.Unreadable == nil && s.Allows(target) {
-				lacks = append(lacks, ability)
-				delete(missing, target)
-			}
+// lacks returns the abilities that an application's settings demand and this process has no target for, sorted.
+func (t *targets) lacks(snapshot *settings.Snapshot) (lacks []string) {
+	for _, missing := range t.lacking {
+		demands := func(s *settings.Current) bool { return s.Unreadable == nil && s.Allows(missing.kind) }
+		if slices.ContainsFunc(snapshot.All(), demands) {
+			lacks = append(lacks, missing.ability())
 		}
 	}
 	slices.Sort(lacks)
 	return lacks
 }
 
-func rabbitRoute(s *rabbit.Session) *ring.Route {
-	return &ring.Route{Name: "rabbitmq", Target: s, Kind: clock.TargetAMQP, HoldsClaims: true,
-		Ability: lease.AbilityAMQP}
-}
-
-// streamRoute returns the route to the stream. It has no ability, because a subscriber serves one application only.
-func streamRoute(s *stream.Target) *ring.Route {
-	return &ring.Route{Name: "stream", Target: s, Kind: clock.TargetStream, HoldsClaims: true, SeparateReplies: true}
-}
-
-// webhookRoute returns the route to webhooks. It has no ability, because each application has an endpoint of its own.
-// Its claims do not hold their transactions, because requests may take long.
-func webhookRoute(t *webhook.Target) *ring.Route {
-	return &ring.Route{Name: "webhook", Target: t, Kind: clock.TargetWebhook, SeparateReplies: true}
-}
-
-// grpcRoute returns the route to methods of gRPC. As with webhooks, it has no ability, and its claims do not hold their
-// transactions.
-func grpcRoute(t *grpc.Target) *ring.Route {
-	return &ring.Route{Name: "grpc", Target: t, Kind: clock.TargetGRPC, SeparateReplies: true}
-}
-
-// pullRoute returns the route to workers that reserve rings. It has no ability, because a worker serves one application
-// only.
-func pullRoute(t *pull.Target) *ring.Route {
-	return &ring.Route{Name: "pull", Target: t, Kind: clock.TargetPull, HoldsClaims: true, SeparateReplies: true}
-}
-
-// kafkaRoute returns the route to Kafka. Its claims hold their transactions, because brokers reply in milliseconds, and
-// the wait for replies is bounded, as with RabbitMQ. A broker replies to the rings of several applications at once, so
-// replies are not separate.
-func kafkaRoute(t *kafka.Target) *ring.Route {
-	return &ring.Route{Name: "kafka", Target: t, Kind: clock.TargetKafka, HoldsClaims: true,
-		Ability: lease.AbilityKafka}
-}
-
 // settingsChanged tells the targets that settings have changed.
 func (t *targets) settingsChanged() {
-	t.webhooks.EndpointsChanged()
-	t.grpc.EndpointsChanged()
-	for _, s := range t.sessions {
-		s.DestinationsChanged()
+	for _, target := range t.open {
+		if target.follow != nil {
+			target.follow()
+		}
 	}
-	if t.kafka != nil {
-		t.kafka.TopicsChanged()
+}
+
+// openRabbit opens the exchange of RabbitMQ, the default target.
+func openRabbit(t *targets, d targetDeps) (*openTarget, error) {
+	session, err := rabbit.New(d.cfg.rabbit,
+		rabbit.Deps{Destination: rabbit.Part.In(d.watch), Log: d.log, Registerer: d.reg})
+	if err != nil {
+		return nil, err
 	}
+	t.byDefault, t.sessions = clock.TargetAMQP, []*rabbit.Session{session}
+	t.name = fmt.Sprintf("exchange %q", d.cfg.AMQPExchange)
+	return &openTarget{
+		Route:  ring.Route{Name: "rabbitmq", Target: session, HoldsClaims: true},
+		follow: session.DestinationsChanged, run: session.Run,
+	}, nil
+}
+
+func openStream(t *targets, _ targetDeps) (*openTarget, error) {
+	return &openTarget{
+		Route: ring.Route{Name: "stream", Target: t.streams, HoldsClaims: true, SeparateReplies: true},
+	}, nil
+}
+
+// openWebhooks opens webhooks. Claims of the route do not hold their transactions, because requests may take long.
+func openWebhooks(_ *targets, d targetDeps) (*openTarget, error) {
+	hooks, err := webhook.New(d.cfg.webhook, webhook.Deps{Endpoints: webhook.Part.In(d.watch), Registerer: d.reg})
+	if err != nil {
+		return nil, err
+	}
+	return &openTarget{
+		Route:  ring.Route{Name: "webhook", Target: hooks, SeparateReplies: true},
+		follow: hooks.EndpointsChanged, close: hooks.Close,
+	}, nil
+}
+
+// openGRPC opens methods of gRPC. As with webhooks, claims of the route do not hold their transactions.
+func openGRPC(_ *targets, d targetDeps) (*openTarget, error) {
+	calls, err := grpc.New(d.cfg.grpc, grpc.Deps{Methods: grpc.Part.In(d.watch), Registerer: d.reg})
+	if err != nil {
+		return nil, err
+	}
+	return &openTarget{
+		Route:  ring.Route{Name: "grpc", Target: calls, SeparateReplies: true},
+		follow: calls.EndpointsChanged, close: calls.Close,
+	}, nil
+}
+
+// openPull opens the rings that workers reserve.
+func openPull(t *targets, _ targetDeps) (*openTarget, error) {
+	t.pulls = pull.New(t.streams.SignalApplications)
+	return &openTarget{
+		Route: ring.Route{Name: "pull", Target: t.pulls, HoldsClaims: true, SeparateReplies: true},
+		close: t.pulls.Close,
+	}, nil
 }
 
 // refusesDestination reports whether the settings of an application name an exchange of RabbitMQ that this process does

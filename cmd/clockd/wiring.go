@@ -110,15 +110,14 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{name: "settings", run: p.Settings.Run})
 	r.own(lc, component{name: "access", run: p.Access.Run})
 	r.own(lc, component{name: "stats", run: p.Recorder.Run})
-	for _, s := range p.Targets.sessions {
-		r.own(lc, component{name: "broker", run: s.Run})
+	for _, target := range p.Targets.open {
+		if target.run != nil {
+			r.own(lc, component{name: target.Name, run: target.run})
+		}
+		if target.close != nil {
+			lc.Append(fx.StopHook(target.close)) // runs after the loop has ended
+		}
 	}
-	if p.Targets.kafka != nil {
-		r.own(lc, component{name: "kafka", run: p.Targets.kafka.Run})
-	}
-	lc.Append(fx.StopHook(p.Targets.webhooks.Close)) // these hooks run after the loop has ended
-	lc.Append(fx.StopHook(p.Targets.grpc.Close))
-	lc.Append(fx.StopHook(p.Targets.pulls.Close))
 	r.own(lc, component{name: "ring", run: p.Loop.Run, endBy: p.Loop.EndBy})
 	if p.WakeUps != nil {
 		r.own(lc, component{name: "wake-ups", run: p.WakeUps.run})
@@ -208,7 +207,8 @@ func newKeeper(
 	keeperConfig := lease.DefaultConfig()
 	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, true
 	deps := lease.Deps{
-		Leaser: st, Time: tb, Address: self.httpAddress, Lacks: nodeAbilities.lacks, Why: nodeAbilities.why,
+		Leaser: st, Time: tb, Address: self.httpAddress, Abilities: abilitiesOfTargets(),
+		Lacks: nodeAbilities.lacks, Why: nodeAbilities.why,
 		Settings: nodeAbilities.confirmedSettings, Joined: gate.joined, Log: log, Registerer: reg,
 		Streams: subscribed,
 	}

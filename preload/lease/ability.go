@@ -6,13 +6,10 @@ import (
 	"time"
 )
 
-// Names of the abilities that a node may lack. An ability concerns the whole process. Trouble of one application's
-// queue is not a lost ability.
-const (
-	AbilityRead  = "read"  // loaders read due alarms from the database
-	AbilityAMQP  = "amqp"  // rings are handed to RabbitMQ
-	AbilityKafka = "kafka" // rings are handed to Kafka
-)
+// AbilityRead is the ability to read due alarms from the database. The other abilities that a node may lack are those
+// of its targets (Deps.Abilities), such as "amqp": rings are handed to RabbitMQ. An ability concerns the whole process.
+// Trouble of one application's queue is not a lost ability.
+const AbilityRead = "read"
 
 const (
 	// disabledAfter is how long a node lacks an ability without a break before it yields its shards.

@@ -14,6 +14,9 @@ import (
 	"github.com/clockd/clockd/store/storetest"
 )
 
+// amqp is the ability of a target.
+const amqp = "amqp"
+
 // joinTwo returns two nodes with 32 shards each.
 func joinTwo(t *testing.T, leases store.Leaser) (a, b *member) {
 	t.Helper()
@@ -42,10 +45,10 @@ func TestUnableNodeYieldsItsShards(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
 		given := changesOf(b, changeGiven)
-		b.lack(AbilityAMQP)
+		b.lack(amqp)
 		time.Sleep(1900 * time.Millisecond)
 		wantShardCounts(t, "before b yields", []int{32, 32}, a, b)
-		if l := a.Limited(); len(l) != 1 || l[0].Name != "b" || !slices.Equal(l[0].Lacks, []string{AbilityAMQP}) {
+		if l := a.Limited(); len(l) != 1 || l[0].Name != "b" || !slices.Equal(l[0].Lacks, []string{amqp}) {
 			t.Errorf("a sees limited nodes %+v", l)
 		}
 		time.Sleep(time.Second)
@@ -76,7 +79,7 @@ func TestShortLossMovesNoShard(t *testing.T) {
 		a, b := joinTwo(t, leases)
 		before := epochs(t, leases)
 		for range 5 {
-			b.lack(AbilityAMQP)
+			b.lack(amqp)
 			time.Sleep(1500 * time.Millisecond)
 			b.lack()
 			time.Sleep(500 * time.Millisecond)
@@ -99,9 +102,9 @@ func TestNoShardMovesWhileAllNodesLackAnAbility(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
 		before := epochs(t, leases)
-		b.lack(AbilityAMQP)
+		b.lack(amqp)
 		time.Sleep(1200 * time.Millisecond)
-		a.lack(AbilityAMQP)
+		a.lack(amqp)
 		time.Sleep(20 * time.Second)
 		wantShardCounts(t, "neither node can publish", []int{32, 32}, a, b)
 		a.lack()
@@ -122,12 +125,12 @@ func TestDifferentAbilitiesMoveNoShard(t *testing.T) {
 		a, b := joinTwo(t, leases)
 		before := epochs(t, leases)
 		a.lack(AbilityRead)
-		b.lack(AbilityAMQP)
+		b.lack(amqp)
 		time.Sleep(10 * time.Second)
 		if after := epochs(t, leases); !slices.Equal(before, after) {
 			t.Errorf("epochs were %v, are %v", before, after)
 		}
-		b.lack(AbilityAMQP, AbilityRead)
+		b.lack(amqp, AbilityRead)
 		time.Sleep(5 * time.Second)
 		wantShardCounts(t, "b lacks more", []int{64, 0}, a, b)
 		a.leave()
@@ -140,8 +143,8 @@ func TestDifferentAbilitiesMoveNoShard(t *testing.T) {
 func TestUnableNodeTakesShardsOfDeadUnableNode(t *testing.T) {
 	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
 		a, b := joinTwo(t, leases)
-		a.lack(AbilityAMQP)
-		b.lack(AbilityAMQP)
+		a.lack(amqp)
+		b.lack(amqp)
 		time.Sleep(5 * time.Second)
 		b.link.setCut(true)
 		time.Sleep(5 * time.Second)
@@ -266,14 +269,14 @@ func loadFor(ctx context.Context, m *member, reads *preload.Reads) {
 func TestStartingNodeAnnouncesAbilityAtOnce(t *testing.T) {
 	var a abilities
 	now := time.Now()
-	a.update([]string{AbilityAMQP}, now)
-	if lacks := a.announced(); !slices.Equal(lacks, []string{AbilityAMQP}) {
+	a.update([]string{amqp}, now)
+	if lacks := a.announced(); !slices.Equal(lacks, []string{amqp}) {
 		t.Errorf("before the first connection: lacks %v", lacks)
 	}
 	if a.update(nil, now.Add(time.Millisecond)); a.announced() != nil {
 		t.Errorf("after the first connection: lacks %v", a.announced())
 	}
-	a.update([]string{AbilityAMQP}, now.Add(time.Second))
+	a.update([]string{amqp}, now.Add(time.Second))
 	a.update(nil, now.Add(2*time.Second))
 	if a.announced() == nil {
 		t.Error("the recovery is announced at once")

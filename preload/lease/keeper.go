@@ -50,6 +50,8 @@ type Deps struct {
 	Time    Time
 	Address func() string // address of this node's HTTP server; "" until it listens
 	Streams Streams       // subscribers of this node; nil without Config.Streams
+	// Abilities are the abilities that this process may lack, beside AbilityRead.
+	Abilities []string
 	// Lacks returns the abilities that this process lacks now, sorted; nil when it has all of them. It does not block.
 	// A nil func means that the process always has all of them.
 	Lacks func() []string
@@ -137,7 +139,7 @@ func New(cfg Config, deps Deps) (*Keeper, error) {
 	return &Keeper{
 		cfg: cfg, leaser: deps.Leaser, time: deps.Time, address: deps.Address, streams: deps.Streams, lacks: deps.Lacks,
 		why: deps.Why, settings: deps.Settings, joined: deps.Joined, log: deps.Log,
-		metrics: newMetrics(deps.Registerer), started: clock.NoInstant, yieldedAt: map[int]time.Time{},
+		metrics: newMetrics(deps.Registerer, deps.Abilities), started: clock.NoInstant, yieldedAt: map[int]time.Time{},
 		namesakes:  map[string]clock.Instant{},
 		membership: &membership{self: cfg.Incarnation}, changed: make(chan struct{}), timeout: leastTimeout,
 	}, nil

@@ -20,7 +20,7 @@ type metrics struct {
 	lost          *prometheus.GaugeVec
 }
 
-func newMetrics(reg prometheus.Registerer) metrics {
+func newMetrics(reg prometheus.Registerer, abilitiesOfTargets []string) metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "clockd_preload_" + name, Help: help})
 	}
@@ -39,7 +39,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		Name: "clockd_preload_ability_lost_seconds",
 		Help: "Time since this node lost the ability (read, amqp, kafka); 0 while it has the ability.",
 	}, []string{"ability"})
-	for _, ability := range []string{AbilityRead, AbilityAMQP, AbilityKafka} {
+	for _, ability := range append([]string{AbilityRead}, abilitiesOfTargets...) {
 		m.lost.WithLabelValues(ability)
 	}
 	for _, c := range []string{changeTaken, changeGiven, changeLost} {
