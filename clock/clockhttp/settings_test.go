@@ -54,7 +54,7 @@ func TestSettingsAreShown(t *testing.T) {
 	want(settingsURL+"/history", `{"versions":[]}`)
 
 	f.versions = []settings.Version{
-		{Application: "shop", Version: 3, Document: `{"target":"of a later build"}`, ChangedAt: 3000, ChangedBy: "c"},
+		{Application: "shop", Version: 3, Document: `{"ack_timeout":0}`, ChangedAt: 3000, ChangedBy: "c"},
 		{Application: "shop", Version: 2,
 			Document:  `{"ack_timeout":90000,"alarm_targets":["pull","amqp"],"max_rings":3,"target":"stream"}`,
 			ChangedAt: 2000, ChangedBy: `b "b"`},
@@ -65,7 +65,7 @@ func TestSettingsAreShown(t *testing.T) {
 		body2 = `"version":2,"changed_at":"1970-01-01T00:00:02.000Z","changed_by":"b \"b\"",` +
 			`"settings":{"target":"stream","alarm_targets":["amqp","pull"],"ack_timeout":"1m30s","max_rings":3},"unreadable":null`
 		body3 = `"version":3,"changed_at":"1970-01-01T00:00:03.000Z","changed_by":"c","settings":null,` +
-			`"unreadable":"target is \"of a later build\"; it must be one of: amqp, stream, webhook, kafka, grpc, pull"`
+			`"unreadable":"ack_timeout must be from 1s to 24h, in whole milliseconds"`
 	)
 	want(settingsURL+"/history", `{"versions":[{`+body3+`},{`+body2+`},`+first+`]}`)
 	want(settingsURL+"/history?limit=1", `{"versions":[{`+body3+`}]}`)

@@ -5,16 +5,21 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
 )
 
-var update = flag.Bool("update", false, "write the schemas of settings to openapi.yaml")
+var update = flag.Bool("update", false, "write the schemas of settings and the lists of targets to openapi.yaml")
 
-// The schemas of settings in openapi.yaml are made from the form: no field is missing, and none says what another place
-// does not.
+// lists are the lists of targets in openapi.yaml.
+var lists = regexp.MustCompile(`enum: \[amqp, [a-z, ]*\]`)
+
+// The schemas of settings in openapi.yaml are made from the form, and the lists of targets from their kinds: none is
+// missing.
 func TestSchemasOfSettings(t *testing.T) {
 	t.Parallel()
 	const file, begin, end = "../../clock/clockhttp/openapi.yaml", " -run TestSchemasOfSettings -update\n",
@@ -24,18 +29,28 @@ func TestSchemasOfSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, rest, found := strings.Cut(string(document), begin)
-	written, tail, ends := strings.Cut(rest, end)
+	_, tail, ends := strings.Cut(rest, end)
 	if !found || !ends {
-		t.Fatalf("%s has no part that ends with %q and %q", file, begin, end)
+		t.Fatalf("%s has no part between %q and %q", file, begin, end)
 	}
-	made := schemasOf(settingsForm.Fields())
+	var targets []string
+	for _, kind := range clock.TargetKinds() {
+		targets = append(targets, kind.String())
+	}
+	schemas := schemasOf(settingsForm.Fields())
+	made := lists.ReplaceAllStringFunc(head+begin+schemas+end+tail, func(list string) string {
+		if strings.HasSuffix(list, ", null]") {
+			return "enum: [" + strings.Join(targets, ", ") + ", null]"
+		}
+		return "enum: [" + strings.Join(targets, ", ") + "]"
+	})
 	if *update {
-		if err := os.WriteFile(file, []byte(head+begin+made+end+tail), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	} else if written != made {
+	} else if string(document) != made {
 		t.Errorf("the schemas of settings in %s are old: run this test with -update, then tools/openapi30. They must be\n%s",
-			file, made)
+			file, schemas)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestWrongSettingFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{``, `name a setting to change: --target, --alarm-targets, --amqp, --webhook, --webhook-url, `},
-		{`--unset=colour`, `unknown setting "colour"; known are target, alarm_targets, amqp, webhook, kafka, grpc, retry,`},
+		{`--unset=colour`, `unknown setting "colour"; known are target, alarm_targets, amqp, `},
 		{`--webhook=url=https://a.example/`, `--webhook: url has a flag of its own: --webhook-url`},
 		{`--webhook=headers=x`, `--webhook: headers has a flag of its own: --webhook-header`},
 		{`--kafka=topic=a`, `--kafka: topic has a flag of its own: --kafka-topic`},
@@ -98,9 +98,12 @@ func TestSettingFlagsKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	var set settingFlags
 	set.makeFor(settingsForm)
-	want := "--target --alarm-targets --amqp --webhook --webhook-url --webhook-header --webhook-secret --webhook-drop-secrets" +
+	names := strings.Split(set.names(), ", ")
+	const known = "--target --alarm-targets --amqp --webhook --webhook-url --webhook-header --webhook-secret --webhook-drop-secrets" +
 		" --kafka --kafka-topic --grpc --grpc-url --grpc-method --grpc-metadata --retry --ack-timeout --max-rings --unset"
-	if got := strings.Split(set.names(), ", "); !slices.Equal(got, strings.Fields(want)) {
-		t.Errorf("flags %q, want %q", got, want)
+	for _, name := range strings.Fields(known) {
+		if !slices.Contains(names, name) {
+			t.Errorf("there is no flag %s, only %q", name, names)
+		}
 	}
 }
