@@ -86,7 +86,7 @@ test: ## all tests with the race detector, on the real databases and broker
 .PHONY: stress
 stress: COUNT = 50
 stress: ## the tests that match RUN of the packages PKGS, COUNT times, half of them beside busy loops on all cores
-	$(WITH) tools/stress '$(COUNT)' '$(RUN)' '$(PKGS)' $(RACE) $(TESTFLAGS)
+	$(WITH) tools/stress '$(COUNT)' '$(value RUN)' '$(PKGS)' $(RACE) $(TESTFLAGS)
 
 # go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools

@@ -14,9 +14,17 @@
 //
 //   - a test that failed and did not pass afterwards
 //   - a package that failed without a failed test
+//   - a package that passed without a test, for example because its TestMain ended the process
 //   - a test that has neither passed nor failed: its process died or hung
-//   - output of a failed test that shows a data race, a panic or a fatal error of the runtime
+//   - output of a failed test or package that shows a data race, a panic, a fatal error of the runtime or a hang
 //   - a skipped test, or no passed test at all
+//
+// A failed test also hides whether its TestMain failed. So `.ci/run` runs the other tests of its package once more:
+//
+//	go -C tools run ./testreport -rest FILE
+//
+// prints, for each package with a test that failed once, a line with the package, a blank, and a regular expression that
+// go test -skip takes for the failed tests.
 package main
 
 import (
@@ -36,8 +44,12 @@ func main() {
 
 // run reports on the files. It returns an error if a file cannot be read, or if a run is red.
 func run(paths []string, out io.Writer) error {
+	rest := len(paths) > 0 && paths[0] == "-rest"
+	if rest {
+		paths = paths[1:]
+	}
 	if len(paths) == 0 {
-		return fmt.Errorf("usage: testreport FILE")
+		return fmt.Errorf("usage: testreport [-rest] FILE...")
 	}
 	r := newReport()
 	for _, path := range paths {
@@ -54,6 +66,9 @@ func run(paths []string, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
+	}
+	if rest {
+		return r.printRest(out)
 	}
 	return r.print(out)
 }

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	slowest    = 10       // tests that the report lists
-	keptOutput = 64 << 10 // bytes of a test's output that are kept; the rest is dropped
+	slowest = 10       // tests that the report lists
+	kept    = 32 << 10 // bytes that are kept of the begin of a test's output, and of its end
 )
 
 // event is an event of go test: see `go doc test2json`.
@@ -42,20 +43,56 @@ func (n name) pkgName() name { return name{n.run, n.pkg, ""} }
 
 // attempt is one run of a test, or of a package's tests.
 type attempt struct {
-	result  string // pass, fail or skip; empty until it ends
-	elapsed time.Duration
-	output  strings.Builder
+	result     string // pass, fail or skip; empty until it ends
+	elapsed    time.Duration
+	begin, end []byte // of its output
+	fault      string // the first line of its output that shows a fault; empty: none does
+}
+
+// write adds output.
+func (a *attempt) write(output string) {
+	for line := range strings.Lines(output) {
+		if a.fault == "" && showsFault(line) {
+			a.fault = strings.TrimSpace(line)
+		}
+	}
+	free := min(len(output), kept-len(a.begin))
+	a.begin, a.end = append(a.begin, output[:free]...), append(a.end, output[free:]...)
+	if len(a.end) > 2*kept {
+		a.end = append([]byte(nil), a.end[len(a.end)-kept:]...)
+	}
+}
+
+// output returns the begin and the end of the output.
+func (a *attempt) output() string {
+	if len(a.end) <= kept {
+		return string(a.begin) + string(a.end)
+	}
+	return string(a.begin) + "\n[...]\n" + string(a.end[len(a.end)-kept:])
+}
+
+// faults are the beginnings of lines that show a failure that no repetition may excuse. The log of a process may be
+// indented.
+var faults = []string{"WARNING: DATA RACE", "panic: ", "fatal error: ", "SIGSEGV", "[signal SIG", "*** Test killed"}
+
+// showsFault reports whether the line shows a data race, a panic, a fatal error of the runtime or a hang. The log of a
+// server names a panic that it has recovered from as an error.
+func showsFault(line string) bool {
+	line = strings.TrimSpace(line)
+	begins := func(fault string) bool { return strings.HasPrefix(line, fault) }
+	return slices.ContainsFunc(faults, begins) || strings.Contains(line, `="panic: `)
 }
 
 // report collects the attempts of all tests.
 type report struct {
 	attempts map[name][]*attempt // in the order of time
 	failed   map[name]int        // failed tests of each package's current attempt
+	begun    map[name]int        // tests that began, by package
 	reasons  []string            // why the run is red, apart from what the attempts show
 }
 
 func newReport() *report {
-	return &report{attempts: map[name][]*attempt{}, failed: map[name]int{}}
+	return &report{attempts: map[name][]*attempt{}, failed: map[name]int{}, begun: map[name]int{}}
 }
 
 // read adds the events of a run. It ignores lines that are no events, such as the output of a build.
@@ -83,11 +120,11 @@ func (r *report) add(run string, e event) {
 		r.attempts[n] = append(r.attempts[n], &attempt{})
 		if e.Test == "" {
 			r.failed[n] = 0
+		} else {
+			r.begun[n.pkgName()]++
 		}
 	case "output":
-		if a := r.current(n); a.output.Len() < keptOutput {
-			a.output.WriteString(e.Output)
-		}
+		r.current(n).write(e.Output)
 	case "build-fail":
 		r.reasons = append(r.reasons, "build failed")
 	case "pass", "fail", "skip":
@@ -113,12 +150,9 @@ func (r *report) fail(n name) {
 		r.failed[n.pkgName()]++
 	} else if r.failed[n] == 0 {
 		r.reasons = append(r.reasons,
-			fmt.Sprintf("%s failed without a failed test:\n%s", n, r.current(n).output.String()))
+			fmt.Sprintf("%s failed without a failed test:\n%s", n, r.current(n).output()))
 	}
 }
-
-// faults are the words of failures that no repetition may excuse.
-var faults = []string{"WARNING: DATA RACE", "panic: ", "fatal error: ", "SIGSEGV"}
 
 // print prints the report. It returns an error if the run is red.
 func (r *report) print(out io.Writer) error {
@@ -127,31 +161,28 @@ func (r *report) print(out io.Writer) error {
 	for _, n := range names {
 		all := r.attempts[n]
 		last := all[len(all)-1]
-		switch {
-		case last.result == "":
-			r.reasons = append(r.reasons, fmt.Sprintf("%s has not ended:\n%s", n, last.output.String()))
-		case n.test == "":
-		case last.result == "skip":
-			r.reasons = append(r.reasons, fmt.Sprintf("%s was skipped", n))
-		case last.result == "fail":
-			r.reasons = append(r.reasons, fmt.Sprintf("%s failed:\n%s", n, last.output.String()))
-		default:
-			passed++
-		}
-		first := firstFailure(all)
-		if n.test == "" || first == nil {
-			continue
-		}
-		output := first.output.String()
-		for _, fault := range faults {
-			if strings.Contains(output, fault) {
-				r.reasons = append(r.reasons, fmt.Sprintf("%s shows %q:\n%s", n, fault, output))
-				break
+		for _, a := range all {
+			switch {
+			case a.result == "":
+				r.red("%s has not ended:\n%s", n, a.output())
+			case a.result == "fail" && a.fault != "":
+				r.red("%s shows %q:\n%s", n, a.fault, a.output())
 			}
 		}
-		if last.result == "pass" {
-			flaky++
-			fmt.Fprintf(out, "FLAKY %s\n%s", n, output)
+		switch {
+		case n.test == "" && last.result == "pass" && r.begun[n] == 0:
+			r.red("%s passed without a test:\n%s", n, last.output())
+		case n.test == "":
+		case last.result == "skip":
+			r.red("%s was skipped", n)
+		case last.result == "fail":
+			r.red("%s failed:\n%s", n, last.output())
+		case last.result == "pass":
+			passed++
+			if first := firstFailure(all); first != nil {
+				flaky++
+				fmt.Fprintf(out, "FLAKY %s\n%s", n, first.output())
+			}
 		}
 	}
 	if passed == 0 {
@@ -162,6 +193,28 @@ func (r *report) print(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "flaky: %d\n%d passed, 0 failed, 0 skipped\n", flaky, passed)
 	return err
+}
+
+// printRest prints the packages with a test that failed, and an expression for these tests.
+func (r *report) printRest(out io.Writer) error {
+	failed := map[string][]string{}
+	for _, n := range r.sorted() {
+		test, _, _ := strings.Cut(n.test, "/")
+		if test != "" && firstFailure(r.attempts[n]) != nil && !slices.Contains(failed[n.pkg], test) {
+			failed[n.pkg] = append(failed[n.pkg], test)
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(failed)) {
+		if _, err := fmt.Fprintf(out, "%s ^(%s)$\n", pkg, strings.Join(failed[pkg], "|")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// red adds a reason why the run is red.
+func (r *report) red(format string, args ...any) {
+	r.reasons = append(r.reasons, fmt.Sprintf(format, args...))
 }
 
 // sorted returns the names of all tests and packages.

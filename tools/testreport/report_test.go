@@ -27,7 +27,7 @@ func TestRunIsJudged(t *testing.T) {
 		"not repeated":            {failed(`late\n`), "p TestA failed:\nlate\n", ""},
 		"repeated without a test": {failed(`late\n`) + `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"pass","Package":"p"}`, "p TestA failed:\nlate\n", ""},
 		"data race":               {failed(`WARNING: DATA RACE\n`) + passed, `p TestA shows "WARNING: DATA RACE"`, ""},
-		"panic":                   {failed(`panic: nil\n`) + passed, `p TestA shows "panic: "`, ""},
+		"panic":                   {failed(`panic: nil\n`) + passed, `p TestA shows "panic: nil"`, ""},
 		"skip":                    {strings.Replace(passed, `"pass"`, `"skip"`, 1), "p TestA was skipped", ""},
 		"leak": {
 			strings.Replace(passed, `{"Action":"pass","Package":"p","Elapsed":2}`,
@@ -38,6 +38,24 @@ func TestRunIsJudged(t *testing.T) {
 		"hang": {strings.Replace(passed,
 			`{"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}`+"\n", "", 1),
 			"p TestA has not ended:\none\n", ""},
+		"panic in the log of a child": {failed(`    panic: nil\n`) + passed, `p TestA shows "panic: nil"`, ""},
+		"panic in a request":          {failed(`    level=ERROR err=\"panic: nil\"\n`) + passed, `p TestA shows "level=ERROR`, ""},
+		"panic is a word":             {failed(`want \"no panic: x\"\n`) + passed, "", "1 passed"},
+		"panic after much output": {failed(strings.Repeat(`x`, 200<<10)+`\nfatal error: concurrent map writes\n`) + passed,
+			`p TestA shows "fatal error: concurrent map writes"`, ""},
+		"process died beside a test that failed once": {
+			failed(`late\n`) + `{"Action":"run","Package":"p","Test":"TestB"}` + "\n" + passed +
+				strings.ReplaceAll(passed, "TestA", "TestB"),
+			"p TestB has not ended", "",
+		},
+		"hang after the tests": {
+			strings.Replace(failed(`late\n`), `{"Action":"fail","Package":"p","Elapsed":2}`,
+				`{"Action":"output","Package":"p","Output":"*** Test killed with quit: ran too long (2s).\n"}`+"\n"+
+					`{"Action":"fail","Package":"p"}`, 1) + passed,
+			`p shows "*** Test killed`, "",
+		},
+		"ended by its TestMain": {passed + `{"Action":"start","Package":"q"}` + "\n" + `{"Action":"pass","Package":"q"}`,
+			"q passed without a test", ""},
 		"killed":  {passed + `{"Action":"start","Package":"q"}`, "q has not ended", ""},
 		"build":   {passed + `{"ImportPath":"q","Action":"build-fail"}`, "build failed", ""},
 		"nothing": {"", "no test was run", ""},
@@ -73,5 +91,18 @@ func TestSameTestOfTwoRunsIsJudgedTwice(t *testing.T) {
 	if err := r.print(&strings.Builder{}); err == nil ||
 		!strings.Contains(err.Error(), "p TestA (mysql) failed:\nlate\n") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The tests of a package that did not fail are named, so that they can run once more.
+func TestRestLeavesOutWhatFailed(t *testing.T) {
+	r, out := newReport(), &strings.Builder{}
+	events := failed(`late\n`) + passed + strings.ReplaceAll(failed(`late\n`), "TestA", "TestB/c") +
+		strings.ReplaceAll(passed, `"p"`, `"q"`)
+	if err := r.read("", strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.printRest(out); err != nil || out.String() != "p ^(TestA|TestB)$\n" {
+		t.Errorf("%q, %v", out, err)
 	}
 }
