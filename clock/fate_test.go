@@ -23,26 +23,6 @@ func changedRow(r RingRow, change func(r *RingRow)) RingRow {
 	return r
 }
 
-func TestConfirmedRingIsRungOrWaitsForItsAcknowledgement(t *testing.T) {
-	r := testRing()
-	r.Before.InDoubt = true
-	want := RingRow{
-		State: Rung, NextTryTime: NoInstant, RingNo: 2, RetryTimes: 4, LastError: "no queue", ClaimID: "new",
-		RungAt:     50_000,
-		UpdateTime: 50_000, FinishedAt: 50_000,
-	}
-	wantFate(t, r, Outcome{Kind: Confirmed}, want)
-	r.LatestRingAt = 50_100 // it does not shorten ack_timeout
-	r.AckTimeout = time.Minute
-	want.State, want.NextTryTime, want.FinishedAt = Ringing, 110_000, NoInstant
-	wantFate(t, r, Outcome{Kind: Confirmed}, want)
-	r.Delivery = AtMostOnce
-	wantFate(t, r, Outcome{Kind: Confirmed}, want)
-	if got := ConfirmedRow(r); got != want {
-		t.Errorf("the confirmed row is %+v, want %+v", got, want)
-	}
-}
-
 func TestFailedRingIsTriedAgainUpToTheLimit(t *testing.T) {
 	for _, kind := range []OutcomeKind{Returned, Nacked, Refused} {
 		r := testRing()
@@ -72,32 +52,6 @@ func TestFailureBeyondTheLimitIsDead(t *testing.T) {
 			t.Errorf("limit %d after %d failed tries: %s, want %s", c.limit, c.failed, got.State, c.want)
 		}
 	}
-}
-
-func TestDoubtfulAndUnsentRingsAreDueAtOnceAndNotCounted(t *testing.T) {
-	for kind, inDoubt := range map[OutcomeKind]bool{Doubtful: true, Unsent: false, Untaken: false} {
-		r := testRing()
-		wantFate(t, r, Outcome{Kind: kind}, changedRow(r.Before, func(row *RingRow) {
-			row.NextTryTime, row.UpdateTime, row.InDoubt = fateNow, fateNow, inDoubt
-		}))
-	}
-}
-
-// An awaited ring is in doubt and due again after AwaitTimeout, or at LatestRingAt. It leaves no reason, because its
-// reply may still come.
-func TestAwaitedRingIsDueAgainLater(t *testing.T) {
-	r := testRing()
-	awaited := changedRow(r.Before, func(row *RingRow) {
-		row.NextTryTime, row.UpdateTime, row.InDoubt = fateNow.Add(AwaitTimeout), fateNow, true
-	})
-	wantFate(t, r, Outcome{Kind: Awaited, Reason: "late"}, awaited)
-	r.LatestRingAt = fateNow + 100
-	wantFate(t, r, Outcome{Kind: Awaited}, changedRow(awaited, func(row *RingRow) { row.NextTryTime = fateNow + 101 }))
-	r.LatestRingAt = fateNow - 1
-	wantFate(t, r, Outcome{Kind: Awaited}, changedRow(awaited, func(row *RingRow) { row.NextTryTime = fateNow }))
-	r = testRing()
-	r.Delivery = AtMostOnce
-	wantFate(t, r, Outcome{Kind: Awaited, Reason: "late"}, FateOf(r, Outcome{Kind: Doubtful}, r.RungAt).RingRow)
 }
 
 // A late outcome has the row of the same outcome in time, written now.
@@ -149,79 +103,24 @@ func TestNextTryIsNotAfterLatestRingAt(t *testing.T) {
 	}
 }
 
-func TestAtMostOnceRingThatMayHaveArrivedIsRungInDoubt(t *testing.T) {
-	for _, kind := range []OutcomeKind{Doubtful, Nacked, Refused} {
-		r := testRing()
-		r.Delivery = AtMostOnce
-		wantFate(t, r, Outcome{Kind: kind, Reason: "because"}, RingRow{
-			State: Rung, NextTryTime: NoInstant, RingNo: 1, RetryTimes: 4, LastError: "because", InDoubt: true,
-			ClaimID: "new",
-			RungAt:  50_000, UpdateTime: fateNow, FinishedAt: 50_000,
-		})
-	}
-	for _, kind := range []OutcomeKind{Returned, Unsent, Untaken} {
-		r := testRing()
-		want := FateOf(r, Outcome{Kind: kind}, fateNow)
-		r.Delivery = AtMostOnce
-		wantFate(t, r, Outcome{Kind: kind}, want.RingRow)
-	}
-}
-
-func TestUnsentRepetitionLeavesTheRingUnacknowledged(t *testing.T) {
-	for _, kind := range OutcomeKinds() {
-		r := testRing()
-		r.AckTimeout, r.Before.State = time.Minute, Ringing
-		f := FateOf(r, Outcome{Kind: kind}, fateNow)
-		want := Scheduled
-		if kind == Confirmed || kind.NotSent() {
-			want = Ringing
-		}
-		if f.State != want || kind != Confirmed && (f.RungAt != 40_000 || f.ClaimID != "old" || f.RingNo != 1) {
-			t.Errorf("%s leaves %+v", kind, f)
-		}
-	}
-}
-
-func TestAlarmWithoutARingLeftIsDead(t *testing.T) {
-	r := testRing()
-	r.Before.State = Ringing
-	dead := changedRow(r.Before, func(row *RingRow) {
-		row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Dead, NoInstant, fateNow, fateNow
-	})
-	wantFate(t, r, Outcome{Kind: Unacknowledged},
-		changedRow(dead, func(row *RingRow) { row.LastError = "not acknowledged after 1 rings" }))
-	wantFate(t, r, Outcome{Kind: Unreadable, Reason: "column x"},
-		changedRow(dead, func(row *RingRow) { row.LastError = "column x" }))
-}
-
-func TestExpiredReasonSaysWhetherARingMayHaveArrived(t *testing.T) {
+func TestExpiredReasonIsCutByCharacters(t *testing.T) {
 	long := strings.Repeat("ø", MaxReason)
-	for _, c := range []struct {
-		name, lastError, want string
-		change                func(row *RingRow)
-	}{
-		{"failed", "full", "full", func(*RingRow) {}},
-		{"never tried", "", ReasonExpired, func(*RingRow) {}},
-		{"in doubt", "", ReasonInDoubt, func(row *RingRow) { row.InDoubt = true }},
-		{"in doubt after a failure", "full", ReasonInDoubt + "; last error: full",
-			func(row *RingRow) { row.InDoubt = true }},
-		{"lost with its node", "full", ReasonInDoubt + "; last error: full",
-			func(row *RingRow) { row.State, row.RungAt = Ringing, NoInstant }},
-		{"unacknowledged", "full", ReasonUnacknowledged, func(row *RingRow) { row.State = Ringing }},
-		{
-			"long", long, string([]rune(ReasonInDoubt + "; last error: " + long)[:MaxReason]),
-			func(row *RingRow) { row.InDoubt = true },
-		},
-	} {
+	r := testRing()
+	r.Before.LastError, r.Before.InDoubt = long, true
+	want := string([]rune(ReasonInDoubt + "; last error: " + long)[:MaxReason])
+	if got := FateOf(r, Outcome{Kind: TooLate}, fateNow).LastError; got != want {
+		t.Errorf("the reason is %q, want %q", got, want)
+	}
+}
+
+// A held claim writes the row before its ring is delivered.
+func TestConfirmedRowIsTheFateOfAConfirm(t *testing.T) {
+	for _, ackTimeout := range []time.Duration{0, time.Minute} {
 		r := testRing()
-		r.Before.LastError = c.lastError
-		c.change(&r.Before)
-		t.Run(c.name, func(t *testing.T) {
-			wantFate(t, r, Outcome{Kind: TooLate}, changedRow(r.Before, func(row *RingRow) {
-				row.State, row.NextTryTime, row.UpdateTime, row.FinishedAt = Expired, NoInstant, fateNow, fateNow
-				row.LastError, row.InDoubt = c.want, r.InDoubt()
-			}))
-		})
+		r.AckTimeout = ackTimeout
+		if got, want := ConfirmedRow(r), FateOf(r, Outcome{Kind: Confirmed}, fateNow).RingRow; got != want {
+			t.Errorf("the confirmed row is %+v, want %+v", got, want)
+		}
 	}
 }
 
@@ -269,49 +168,6 @@ func TestFateBoundsTheReason(t *testing.T) {
 			t.Errorf("%.20q is kept as %.20q", c.in, got.LastError)
 		}
 	}
-}
-
-// A confirm that is also the acknowledgement leaves the row of a ring that needs no acknowledgement.
-func TestAcknowledgedConfirmNeedsNoFurtherAnswer(t *testing.T) {
-	r := testRing()
-	want := ConfirmedRow(r)
-	o := Outcome{Kind: Confirmed, Acknowledged: true}
-	wantFate(t, r, o, want)
-	r.AckTimeout = time.Minute
-	wantFate(t, r, o, want)
-	late := changedRow(want, func(row *RingRow) { row.UpdateTime = fateNow })
-	if got := LateFateOf(r, o, fateNow); got.RingRow != late {
-		t.Errorf("the late fate is %+v, want %+v", got.RingRow, late)
-	}
-}
-
-// A final failure ends the alarm, whatever its retry policy and its delivery mode are. An earlier doubt stays.
-func TestFinalFailureEndsTheAlarm(t *testing.T) {
-	for _, delivery := range []DeliveryMode{AtLeastOnce, AtMostOnce} {
-		for _, inDoubt := range []bool{false, true} {
-			r := testRing()
-			r.Retry.Limit, r.Delivery, r.Before.InDoubt = NoLimit, delivery, inDoubt
-			o := Outcome{Kind: Nacked, Final: true, Reason: "gone"}
-			wantFate(t, r, o, changedRow(r.Before, func(row *RingRow) {
-				row.State, row.NextTryTime, row.FinishedAt, row.UpdateTime = Dead, NoInstant, fateNow, fateNow
-				row.RetryTimes, row.LastError = 5, "gone"
-			}))
-		}
-	}
-}
-
-// A counted ring in doubt waits, is counted and is in doubt, and may end the alarm. With AtMostOnce it is as any ring
-// in doubt.
-func TestCountedDoubtIsAFailedTryInDoubt(t *testing.T) {
-	r := testRing()
-	counted, nacked := Outcome{Kind: Doubtful, Counted: true, Reason: "silent"}, Outcome{Kind: Nacked, Reason: "silent"}
-	for _, limit := range []int{NoLimit, 5, 4, 0} {
-		r.Retry.Limit = limit
-		wantFate(t, r, counted,
-			changedRow(FateOf(r, nacked, fateNow).RingRow, func(row *RingRow) { row.InDoubt = true }))
-	}
-	r.Delivery = AtMostOnce
-	wantFate(t, r, counted, FateOf(r, Outcome{Kind: Doubtful, Reason: "silent"}, fateNow).RingRow)
 }
 
 // The longer of the policy's wait and RetryAfter decides. RetryAfter is bounded, and the next try never lies beyond
