@@ -14,13 +14,13 @@ const (
 
 // Answer is an application's answer to a ring. Fields that have no meaning for its kind are ignored.
 type Answer struct {
-	Key    Key    // key of the ring's alarm; Service.Answers fills in BusinessID, and an empty Application
-	Ring   RingID // the ring that is answered
-	Kind   AnswerKind
-	Delay  Delay  // Release: time until the next ring, 0 if not given; Touch: more time, the alarm's AckTimeout if not given
-	Reason string // Release and Bury: part of last_error; cut to 500 bytes
-	By     string // sender of the answer, for reports; cut to 128 bytes
-	Brief  bool   // Op.Brief for the answer's op
+	Key            Key    // key of the ring's alarm; Service.Answers fills in BusinessID, and an empty Application
+	Ring           RingID // the ring that is answered
+	Kind           AnswerKind
+	Delay          Delay  // Release: time until the next ring, 0 if not given; Touch: more time, the alarm's AckTimeout if not given
+	Reason         string // Release and Bury: part of last_error; cut to 500 bytes
+	By             string // sender of the answer, for reports; cut to 128 bytes
+	WithoutPayload bool   // Op.WithoutPayload for the answer's op
 }
 
 // Fields returns the fields besides the ring that a request with this kind of answer may have.

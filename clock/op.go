@@ -14,8 +14,8 @@ type Op struct {
 	Recompute *Recompute
 	Shift     *Shift
 	// Actor is the origin of the op in the audit. Nil: the audit does not record it.
-	Actor *Actor
-	Brief bool // the caller does not read the payload of the decision's alarm, so Pending drops it
+	Actor          *Actor
+	WithoutPayload bool // the caller does not read the payload of the decision's alarm, so Pending drops it
 }
 
 // Key returns the key of the op's alarm.

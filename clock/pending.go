@@ -49,7 +49,7 @@ func refused(op Op, err error) *Pending { return Decided(op, Decision{Verdict: R
 
 func (p *Pending) decide(d *Decision) {
 	p.decision = *d // a copy: one waiter must not keep the decisions of the whole group in memory
-	if p.op.Brief {
+	if p.op.WithoutPayload {
 		p.op = Op{}
 		p.decision.dropPayload()
 	}

@@ -26,10 +26,10 @@ func TestBriefAnswersHoldNoPayload(t *testing.T) {
 	withService(t, nil, func(t *testing.T, s *testService) {
 		absent := testSet("a")
 		absent.If.Kind = Absent
-		if d := must(t, s.Submit(Op{Set: absent, Brief: true})); d.Verdict != Create || d.Alarm.Payload != nil {
+		if d := must(t, s.Submit(Op{Set: absent, WithoutPayload: true})); d.Verdict != Create || d.Alarm.Payload != nil {
 			t.Errorf("got %s and %q", d.Verdict, d.Alarm.Payload)
 		}
-		d, err := s.Submit(Op{Set: absent, Brief: true}).Wait(t.Context())
+		d, err := s.Submit(Op{Set: absent, WithoutPayload: true}).Wait(t.Context())
 		var e *Error
 		if !errors.As(err, &e) || e.Code != CodeConditionFailed || e.Alarm.Payload != nil || e.Alarm.Generation != 1 ||
 			d.Alarm.Payload != nil {

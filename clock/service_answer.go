@@ -23,7 +23,7 @@ func (s *Service) Answers(ctx context.Context, answers []Answer) []*Pending {
 	pending := make([]*Pending, len(answers))
 	for i := range answers {
 		answer := answers[i]
-		op := Op{Answer: &answer, Brief: answer.Brief}
+		op := Op{Answer: &answer, WithoutPayload: answer.WithoutPayload}
 		key, known := keys[answer.Ring.AlarmID]
 		switch {
 		case invalid[i] != nil:

@@ -37,13 +37,13 @@ const deadPage = 100
 // query. If the database fails, KickAll stops and returns the counts so far with the error. A repeat is safe, because a
 // kicked alarm is no longer dead.
 func (s *Service) KickAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
-	return s.eachDead(ctx, query, func(k Key) Op { return Op{Kick: &Kick{Key: k}, Actor: query.Actor, Brief: true} })
+	return s.eachDead(ctx, query, func(k Key) Op { return Op{Kick: &Kick{Key: k}, Actor: query.Actor, WithoutPayload: true} })
 }
 
 // DiscardAll discards the alarms that query selects, as KickAll kicks them.
 func (s *Service) DiscardAll(ctx context.Context, query DeadQuery) (DeadResult, error) {
 	return s.eachDead(ctx, query,
-		func(k Key) Op { return Op{Discard: &Discard{Key: k}, Actor: query.Actor, Brief: true} })
+		func(k Key) Op { return Op{Discard: &Discard{Key: k}, Actor: query.Actor, WithoutPayload: true} })
 }
 
 func (s *Service) eachDead(ctx context.Context, query DeadQuery, newOp func(Key) Op) (result DeadResult, err error) {

@@ -13,7 +13,7 @@ func (s *Service) Resend(ctx context.Context, resends []Resend) []*Pending {
 	pending := make([]*Pending, len(resends))
 	for i := range resends {
 		resend := resends[i]
-		op := Op{Resend: &resend, Brief: true}
+		op := Op{Resend: &resend, WithoutPayload: true}
 		key, known := keys[resend.Ring.AlarmID]
 		switch {
 		case err != nil:

@@ -78,7 +78,7 @@ func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 			return false
 		}
 		c.quarantined++
-		a = &application{
+		a = &watched{
 			name: e.addressee, crew: c, leftover: true, health: suspect, batchRows: q.cfg.BatchRows,
 			lastRound: q.rounds, lastActive: localNow,
 			acceptedAt: localNow,
@@ -113,7 +113,7 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 
 // substitute lets the leftovers ring by the present route of their application, because their own target does not
 // accept it. If the present target does not accept it either, they wait in the database.
-func (q *quarantine) substitute(a *application, localNow time.Time) {
+func (q *quarantine) substitute(a *watched, localNow time.Time) {
 	c := q.crews.find(a.name.Value())
 	if c != nil && c.usable && c.Target.Accepts(a.name.Value().Application) == nil {
 		a.substitute = c
@@ -124,20 +124,20 @@ func (q *quarantine) substitute(a *application, localNow time.Time) {
 }
 
 // dropLeftovers leaves the leftovers in the database. A loader finds them again.
-func (q *quarantine) dropLeftovers(a *application) {
+func (q *quarantine) dropLeftovers(a *watched) {
 	a.crew.parked -= len(a.parked)
 	q.heap.drop(a.parked)
 	a.parked = nil
 }
 
-func (q *quarantine) addIfReady(a *application, localNow time.Time) {
+func (q *quarantine) addIfReady(a *watched, localNow time.Time) {
 	if a.ready(localNow) {
 		q.ready = append(q.ready, a)
 	}
 }
 
 // ringsBy returns the crew that rings the application's parked entries.
-func (a *application) ringsBy() *crew {
+func (a *watched) ringsBy() *crew {
 	if a.substitute != nil {
 		return a.substitute
 	}
@@ -145,11 +145,11 @@ func (a *application) ringsBy() *crew {
 }
 
 // knows reports whether a is still in the quarantine.
-func (q *quarantine) knows(a *application) bool {
+func (q *quarantine) knows(a *watched) bool {
 	if a.leftover {
 		return q.leftovers[leftoverKey{a.name, a.crew}] == a
 	}
-	return q.applications[a.name] == a
+	return q.watched[a.name] == a
 }
 
 // noteLeftovers updates the health of leftovers after a round. It tells only how soon the next round is.

@@ -126,8 +126,8 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 	}
 	l.quarantine = quarantine{
 		cfg: cfg, heap: deps.Heap, crews: &l.crews, log: deps.Log, metrics: m,
-		applications: map[addressee]*application{},
-		leftovers:    map[leftoverKey]*application{},
+		watched:   map[addressee]*watched{},
+		leftovers: map[leftoverKey]*watched{},
 	}
 	l.routing.Store(l.crews.frozen(deps.Router))
 	l.heap.splitByRoute(len(deps.Routes), l.crews.routeIndex(deps.Router))
@@ -265,7 +265,7 @@ func (l *Loop) handOutRounds(c *crew, localNow time.Time) {
 // wait returns the time for which the loop may sleep.
 func (l *Loop) wait() time.Duration {
 	wait := maxSleep
-	if len(l.quarantine.applications)+len(l.quarantine.leftovers) > 0 {
+	if len(l.quarantine.watched)+len(l.quarantine.leftovers) > 0 {
 		wait = min(wait, l.quarantine.reviewInterval())
 	}
 	for _, c := range l.crews.all {

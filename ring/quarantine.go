@@ -45,15 +45,15 @@ type quarantine struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	applications map[addressee]*application   // applications in quarantine
-	leftovers    map[leftoverKey]*application // entries of tries in doubt at former routes; see leftover.go
-	counts       [healths]int                 // number of applications in quarantine, by health
-	ready        []*application               // applications that can have a batch, as of the last review; least recently served first
-	rounds       uint64                       // rounds handed out so far
-	reviewed     time.Time                    // time of the last review; zero: review at the next step
-	changed      bool                         // the published applications are stale
-	shown        []*application               // applications of the published sample
-	logLimit     logLimit
+	watched   map[addressee]*watched   // applications in quarantine
+	leftovers map[leftoverKey]*watched // entries of tries in doubt at former routes; see leftover.go
+	counts    [healths]int             // number of applications in quarantine, by health
+	ready     []*watched               // applications that can have a batch, as of the last review; least recently served first
+	rounds    uint64                   // rounds handed out so far
+	reviewed  time.Time                // time of the last review; zero: review at the next step
+	changed   bool                     // the published applications are stale
+	shown     []*watched               // applications of the published sample
+	logLimit  logLimit
 
 	published atomic.Pointer[publishedApplications] // result of Quarantined; nil before the first publish
 	states    sync.Map                              // from addressee to Quarantined, of each application in quarantine that is not rationed; results of stateOf
@@ -79,7 +79,7 @@ type Quarantined struct {
 // forgets idle applications, and asks for rows of applications that can park entries again. It collects the
 // applications that can have a batch in ready.
 func (q *quarantine) review(now clock.Instant, localNow time.Time) {
-	if len(q.applications)+len(q.leftovers) == 0 {
+	if len(q.watched)+len(q.leftovers) == 0 {
 		q.unasked.Store(false)
 		return
 	}
@@ -89,7 +89,7 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 	q.reviewed = localNow
 	q.ready = q.ready[:0]
 	unasked := false
-	for name, a := range q.applications {
+	for name, a := range q.watched {
 		if !a.crew.usable {
 			continue
 		}
@@ -111,17 +111,17 @@ func (q *quarantine) review(now clock.Instant, localNow time.Time) {
 	}
 	q.unasked.Store(unasked)
 	q.reviewLeftovers(localNow)
-	slices.SortFunc(q.ready, func(a, b *application) int { return cmp.Compare(a.lastRound, b.lastRound) })
+	slices.SortFunc(q.ready, func(a, b *watched) int { return cmp.Compare(a.lastRound, b.lastRound) })
 }
 
 // reviewInterval returns the time between two reviews. It grows with the number of applications.
 func (q *quarantine) reviewInterval() time.Duration {
-	return reviewPause * time.Duration(1+(len(q.applications)+len(q.leftovers))/1000)
+	return reviewPause * time.Duration(1+(len(q.watched)+len(q.leftovers))/1000)
 }
 
 // refill lets rows of an application come in when few of its entries are parked. For an absent application it asks for
 // one row when none has come for half of absentForgetAfter, to see whether the application still has due alarms.
-func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Time) {
+func (q *quarantine) refill(a *watched, now clock.Instant, localNow time.Time) {
 	switch {
 	case !a.restricted:
 	case (a.health == suspect || a.health == rationed) && len(a.parked) <= maxParked/2:
@@ -129,7 +129,7 @@ func (q *quarantine) refill(a *application, now clock.Instant, localNow time.Tim
 		q.heap.Unrestrict(a.name)
 	case a.health == held && len(a.parked) <= maxProbes/2 && localNow.Sub(a.askedAt) >= q.cfg.Probe:
 		a.askedAt = localNow
-		q.heap.Restrict(a.name, a.room(), now)
+		q.heap.Restrict(a.name, a.free(), now)
 	case a.health == absent && !a.awaitingRow && localNow.Sub(a.lastActive) >= absentForgetAfter/2:
 		a.askedAt, a.awaitingRow = localNow, true
 		q.heap.Restrict(a.name, 1, now)
@@ -159,7 +159,7 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 	q.rounds++
 	b.crew, b.decreases = c, c.pace.decreases
 	part := max(1, maxRows/len(b.quarantined))
-	b.quarantined = slices.DeleteFunc(b.quarantined, func(a *application) bool {
+	b.quarantined = slices.DeleteFunc(b.quarantined, func(a *watched) bool {
 		taken := a.take(part, localNow)
 		if len(taken) == 0 { // its ration has fallen meanwhile
 			a.busy = false
@@ -190,7 +190,7 @@ const (
 
 // admit decides about the due entry e, and parks it if the decision is admitParked.
 func (q *quarantine) admit(e entry, localNow time.Time) admission {
-	a := q.applications[e.addressee]
+	a := q.watched[e.addressee]
 	if a == nil {
 		refusal := q.crews.accepts(e.addressee.Value())
 		if refusal == nil && q.crews.of(e.addressee.Value()).rationed == nil {
@@ -220,7 +220,7 @@ func (q *quarantine) admit(e entry, localNow time.Time) admission {
 }
 
 // restrict makes the heap leave the application's rows out.
-func (q *quarantine) restrict(a *application) {
+func (q *quarantine) restrict(a *watched) {
 	if !a.restricted {
 		a.restricted = true
 		q.heap.Restrict(a.name, 0, 0)
@@ -229,7 +229,7 @@ func (q *quarantine) restrict(a *application) {
 
 // noteAbsence notes why an application is absent, and logs it. A paused application needs no line: a person knows of
 // it.
-func (q *quarantine) noteAbsence(a *application, refusal error) {
+func (q *quarantine) noteAbsence(a *watched, refusal error) {
 	a.reason = refusal.Error()
 	q.show(a)
 	to := a.name.Value()
@@ -245,7 +245,7 @@ func (q *quarantine) noteAbsence(a *application, refusal error) {
 }
 
 // show makes the present state of an application visible to other goroutines.
-func (q *quarantine) show(a *application) {
+func (q *quarantine) show(a *watched) {
 	q.changed = true
 	if a.health == rationed {
 		q.states.Delete(a.name)
@@ -264,22 +264,22 @@ func (q *quarantine) stateOf(name addressee) Quarantined {
 
 // add puts an application into quarantine with the given health. It returns nil if the route has no place left in the
 // quarantine.
-func (q *quarantine) add(name addressee, h health, localNow time.Time) *application {
+func (q *quarantine) add(name addressee, h health, localNow time.Time) *watched {
 	c := q.crews.of(name.Value())
 	if c.quarantined >= q.crews.part(maxQuarantined) {
 		return nil
 	}
 	c.quarantined++
-	a := &application{name: name, crew: c, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds,
+	a := &watched{name: name, crew: c, health: h, batchRows: q.cfg.BatchRows, lastRound: q.rounds,
 		lastActive: localNow}
-	q.applications[name] = a
+	q.watched[name] = a
 	q.counts[h]++
 	q.show(a)
 	return a
 }
 
 // changeHealth gives an application another health, for which fewer entries stay parked.
-func (q *quarantine) changeHealth(a *application, h health) {
+func (q *quarantine) changeHealth(a *watched, h health) {
 	q.counts[a.health]--
 	q.counts[h]++
 	a.health = h
@@ -316,7 +316,7 @@ func (q *quarantine) applyLate(t lateTallies) {
 		if q.hasMoved(name, t.crew) {
 			continue
 		}
-		a := q.applications[name]
+		a := q.watched[name]
 		f.untaken = 0 // a late ring leaves its place in any case, so no batch becomes smaller
 		if a != nil {
 			a.batchRows = min(a.batchRows+f.taken, q.cfg.BatchRows)
@@ -350,7 +350,7 @@ func (q *quarantine) hasMoved(name addressee, c *crew) bool {
 
 // applyTally updates the health of one application after a round. Failures put a healthy application into quarantine.
 func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, quarantineRound bool) {
-	a := q.applications[name]
+	a := q.watched[name]
 	if q.crews.of(name.Value()).rationed != nil {
 		q.reviewed = time.Time{} // the application's next round is at once
 		if a != nil {
@@ -386,15 +386,15 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 }
 
 // readmit makes an application healthy. Its parked and missing alarms may ring at once.
-func (q *quarantine) readmit(a *application) {
+func (q *quarantine) readmit(a *watched) {
 	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value().Application, "target",
 		a.name.Value().Target.String(), "was", a.health.String())
 	q.forget(a)
 }
 
 // forget ends the quarantine of an application. Its next alarm rings in a shared batch.
-func (q *quarantine) forget(a *application) {
-	delete(q.applications, a.name)
+func (q *quarantine) forget(a *watched) {
+	delete(q.watched, a.name)
 	q.counts[a.health]--
 	q.changed = true
 	q.states.Delete(a.name)
@@ -442,10 +442,10 @@ func (q *quarantine) publish() {
 	}
 	q.changed = false
 	q.shown = slices.DeleteFunc(q.shown,
-		func(a *application) bool { return q.applications[a.name] != a || a.health == rationed })
-	unwell := len(q.applications) - q.counts[rationed]
+		func(a *watched) bool { return q.watched[a.name] != a || a.health == rationed })
+	unwell := len(q.watched) - q.counts[rationed]
 	if len(q.shown) < min(maxShown, unwell) {
-		for _, a := range q.applications {
+		for _, a := range q.watched {
 			if a.health != rationed && !slices.Contains(q.shown, a) {
 				q.shown = append(q.shown, a)
 			}

@@ -45,7 +45,7 @@ func (l *Loop) applyReroute() {
 	l.routing.Store(l.crews.frozen(r.router))
 	l.heap.reroute(l.crews.routeIndex(r.router), slices.Compact(r.changed))
 	for _, name := range slices.Compact(r.changed) {
-		if a := l.quarantine.applications[unique.Make(name)]; a != nil {
+		if a := l.quarantine.watched[unique.Make(name)]; a != nil {
 			l.quarantine.forget(a)
 		}
 	}

@@ -9,12 +9,12 @@ import (
 type batch struct {
 	crew        *crew
 	entries     []entry
-	quarantined []*application // applications of a round of the quarantine; nil: a batch of healthy applications
-	silent      bool           // the applications are silent: a round of the quarantine may last up to Config.ReplyTimeout
-	leftovers   bool           // a round of leftovers: only tries in doubt at the crew's target are claimed
-	anyTarget   bool           // leftovers whose target does not accept their application: tries in doubt at any target are claimed
-	decreases   int            // pace.decreases when the batch was handed out
-	number      uint64         // of the batches of a loop; see Loop.handOut
+	quarantined []*watched // applications of a round of the quarantine; nil: a batch of healthy applications
+	silent      bool       // the applications are silent: a round of the quarantine may last up to Config.ReplyTimeout
+	leftovers   bool       // a round of leftovers: only tries in doubt at the crew's target are claimed
+	anyTarget   bool       // leftovers whose target does not accept their application: tries in doubt at any target are claimed
+	decreases   int        // pace.decreases when the batch was handed out
+	number      uint64     // of the batches of a loop; see Loop.handOut
 }
 
 // result is the result of a batch.

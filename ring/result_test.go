@@ -61,7 +61,7 @@ func TestLateRingsAreBlamedInTheQuarantine(t *testing.T) {
 		"most are late, one is confirmed": {[]tally{late, late, late}, early, false, false},
 	} {
 		own := late
-		r := result{batch: batch{quarantined: []*application{{}}, silent: c.silent},
+		r := result{batch: batch{quarantined: []*watched{{}}, silent: c.silent},
 			tallies: map[addressee]*tally{withoutTarget("own"): &own}, confirmedEarly: c.early}
 		for i := range c.others {
 			r.tallies[withoutTarget(string(rune('a'+i)))] = &c.others[i]

@@ -97,16 +97,16 @@ func (f *Filter) admits(a *clock.Alarm) bool {
 func (f *Filter) op(k clock.Key) clock.Op {
 	switch f.Action {
 	case Kick:
-		return clock.Op{Kick: &clock.Kick{Key: k}, Brief: true}
+		return clock.Op{Kick: &clock.Kick{Key: k}, WithoutPayload: true}
 	case Discard:
-		return clock.Op{Discard: &clock.Discard{Key: k}, Brief: true}
+		return clock.Op{Discard: &clock.Discard{Key: k}, WithoutPayload: true}
 	case Pause:
-		return clock.Op{Pause: &clock.Pause{Key: k}, Brief: true}
+		return clock.Op{Pause: &clock.Pause{Key: k}, WithoutPayload: true}
 	case Resume:
-		return clock.Op{Resume: &clock.Resume{Key: k}, Brief: true}
+		return clock.Op{Resume: &clock.Resume{Key: k}, WithoutPayload: true}
 	case Shift:
-		return clock.Op{Shift: &clock.Shift{Key: k, By: time.Duration(f.ShiftMillis) * time.Millisecond, UnchangedSince: f.FrozenAt}, Brief: true}
+		return clock.Op{Shift: &clock.Shift{Key: k, By: time.Duration(f.ShiftMillis) * time.Millisecond, UnchangedSince: f.FrozenAt}, WithoutPayload: true}
 	default:
-		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, Brief: true}
+		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, WithoutPayload: true}
 	}
 }

@@ -46,7 +46,7 @@ func (s *Service) submitSet(ctx context.Context, application string, spec *clock
 	if err != nil {
 		return item{businessID: spec.GetBusinessId(), err: err}
 	}
-	return item{businessID: set.BusinessID, pending: s.submit(ctx, clock.Op{Set: set, Brief: true})}
+	return item{businessID: set.BusinessID, pending: s.submit(ctx, clock.Op{Set: set, WithoutPayload: true})}
 }
 
 func (s *Service) submitCancel(ctx context.Context, key clock.Key) item {
@@ -54,7 +54,7 @@ func (s *Service) submitCancel(ctx context.Context, key clock.Key) item {
 		return item{businessID: key.BusinessID, err: err}
 	}
 	return item{businessID: key.BusinessID,
-		pending: s.submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}, Brief: true})}
+		pending: s.submit(ctx, clock.Op{Cancel: &clock.Cancel{Key: key, Brief: true}, WithoutPayload: true})}
 }
 
 // submit submits an item. If a batch names one key more often than the queue allows, this item and all later items wait

@@ -176,7 +176,7 @@ func (s *Server) submitCancel(ctx context.Context, raw []byte, app string) item 
 // submitItem submits an item of a JSON batch. If a batch names one key more often than the queue allows, this item and
 // all later items wait here.
 func (s *Server) submitItem(ctx context.Context, op clock.Op) *clock.Pending {
-	op.Brief = true
+	op.WithoutPayload = true
 	return clock.SubmitPatiently(ctx, func() *clock.Pending { return s.alarms.Submit(ctx, op) },
 		clock.CodeKeyOverloaded)
 }

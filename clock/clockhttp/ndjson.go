@@ -237,7 +237,7 @@ func (st *lineStream) decode(line []byte) (op clock.Op, id string, err error) {
 // submit submits op. While the queue of writes is full it waits, so a stream slows down before it fails. All later
 // lines wait too, so their order stays.
 func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
-	op.Brief = true
+	op.WithoutPayload = true
 	return clock.SubmitPatiently(ctx, func() *clock.Pending { return st.s.alarms.Submit(st.client, op) },
 		clock.CodeOverloaded, clock.CodeKeyOverloaded)
 }

@@ -34,7 +34,7 @@ func (r *Recomputer) recompute(ctx context.Context, zone string, keys map[int64]
 	pending := make([]*clock.Pending, 0, len(keys))
 	for _, key := range keys {
 		pending = append(pending,
-			r.deps.Alarms.Submit(ctx, clock.Op{Recompute: &clock.Recompute{Key: key}, Brief: true}))
+			r.deps.Alarms.Submit(ctx, clock.Op{Recompute: &clock.Recompute{Key: key}, WithoutPayload: true}))
 	}
 	for _, p := range pending {
 		d, err := p.Wait(ctx)

@@ -16,7 +16,7 @@ type answerer struct{ service *clock.Service }
 // whose row is locked does not delay the others.
 func (a answerer) Answer(ctx context.Context, answers []clock.Answer, done func(i int, err error)) {
 	for i := range answers {
-		answers[i].Brief = true
+		answers[i].WithoutPayload = true
 	}
 	for i, p := range a.service.Answers(ctx, answers) {
 		go func() {

@@ -49,7 +49,7 @@ type Call struct {
 	sender   Sender
 	exchange Exchange
 	passage  passage
-	write    Write
+	write    RequestWrite
 	ctx      context.Context //nolint:containedctx // of this request alone
 	cancel   context.CancelCauseFunc
 	began    time.Time
@@ -61,7 +61,7 @@ type Call struct {
 // newCall returns the call of a ring. It ends with the target, or by cancel. The error says why the ring cannot be a
 // request.
 func newCall(t *Target, s Sender, rung *clock.Ring, limits ring.Limits) (*Call, error) {
-	c := &Call{target: t, sender: s, write: Write{limits: limits}}
+	c := &Call{target: t, sender: s, write: RequestWrite{limits: limits}}
 	var err error
 	if c.exchange, err = s.NewExchange(rung); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (c *Call) Context() context.Context { return c.ctx }
 func (c *Call) Transport() Transport { return c.passage.transport }
 
 // Write returns the write of the request.
-func (c *Call) Write() *Write { return &c.write }
+func (c *Call) Write() *RequestWrite { return &c.write }
 
 // TimeLeft returns the time until the timeout of the request.
 func (c *Call) TimeLeft() time.Duration { return max(0, c.sender.Timeout()-time.Since(c.began)) }

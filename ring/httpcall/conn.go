@@ -27,14 +27,14 @@ type ringConn struct {
 	http2 bool // the connection in plain text speaks HTTP/2 (DialHTTP2)
 
 	mu       sync.Mutex
-	writing  map[*Write]struct{} // rings whose requests are being written
-	deadline time.Time           // write deadline that the HTTP client has set; zero: none
-	limit    time.Time           // earliest write limit of the rings in the present write; zero: none
+	writing  map[*RequestWrite]struct{} // rings whose requests are being written
+	deadline time.Time                  // write deadline that the HTTP client has set; zero: none
+	limit    time.Time                  // earliest write limit of the rings in the present write; zero: none
 }
 
 // Write writes p as long as no ring that is being written is too late. It ends at the first write limit of these rings.
 func (c *ringConn) Write(p []byte) (int, error) {
-	var writes []*Write
+	var writes []*RequestWrite
 	n, err := ring.WriteWhile(c.Conn, p, func() (err error) {
 		writes, err = c.begin(writes)
 		return err
@@ -84,7 +84,7 @@ func earlier(a, b time.Time) time.Time {
 // begin notes for each ring that is being written that a byte of it may leave now, once for each call of Write: noted
 // has the rings that the call has noted before. The write gets the earliest limit of the rings. After an error no
 // further byte may leave. The result has all noted rings.
-func (c *ringConn) begin(noted []*Write) ([]*Write, error) {
+func (c *ringConn) begin(noted []*RequestWrite) ([]*RequestWrite, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var limit time.Time
@@ -104,8 +104,8 @@ func (c *ringConn) begin(noted []*Write) ([]*Write, error) {
 	return noted, nil
 }
 
-// Write is the write of one ring's request, on whatever connection the HTTP client chooses.
-type Write struct {
+// RequestWrite is the write of one ring's request, on whatever connection the HTTP client chooses.
+type RequestWrite struct {
 	limits   ring.Limits
 	onRepeat func()       // called before the HTTP client repeats a request of which a byte may have left; nil: it may repeat it
 	begun    atomic.Int32 // writes in which a byte of the request may have left this process
@@ -118,7 +118,7 @@ type Write struct {
 
 // trace follows the write of the request. GotConn comes before any byte of it, and again when the client tries another
 // connection.
-func (w *Write) trace() *httptrace.ClientTrace {
+func (w *RequestWrite) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			if w.onRepeat != nil && w.begun.Load() > 0 {
@@ -144,7 +144,7 @@ func speaksHTTP2(conn net.Conn) bool {
 
 // Use notes that the request goes to conn next. A transport of net/http calls it by itself; the user of a
 // http.ClientConn calls it.
-func (w *Write) Use(conn net.Conn, http2 bool) {
+func (w *RequestWrite) Use(conn net.Conn, http2 bool) {
 	w.end()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +156,7 @@ func (w *Write) Use(conn net.Conn, http2 bool) {
 }
 
 // start is called before the first byte of the request is written.
-func (w *Write) start() {
+func (w *RequestWrite) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conn == nil {
@@ -165,13 +165,13 @@ func (w *Write) start() {
 	w.conn.mu.Lock()
 	defer w.conn.mu.Unlock()
 	if w.conn.writing == nil || !w.http2 { // the request before was written, or it would not have freed the connection
-		w.conn.writing = map[*Write]struct{}{}
+		w.conn.writing = map[*RequestWrite]struct{}{}
 	}
 	w.conn.writing[w] = struct{}{}
 }
 
 // finish is called when the HTTP client has handed over the request, or when its write failed.
-func (w *Write) finish(err error) {
+func (w *RequestWrite) finish(err error) {
 	w.mu.Lock()
 	w.written = err == nil
 	http2 := w.http2
@@ -182,10 +182,10 @@ func (w *Write) finish(err error) {
 }
 
 // leave is called at the end of the request.
-func (w *Write) leave() { w.end() }
+func (w *RequestWrite) leave() { w.end() }
 
 // end is called when no further byte of the request will be written to the present connection.
-func (w *Write) end() {
+func (w *RequestWrite) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conn == nil {
@@ -200,14 +200,14 @@ func (w *Write) end() {
 }
 
 // WasWritten reports whether the HTTP client has handed over the whole request.
-func (w *Write) WasWritten() bool {
+func (w *RequestWrite) WasWritten() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written
 }
 
 // connected reports whether the request ever had a connection.
-func (w *Write) connected() bool {
+func (w *RequestWrite) connected() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.conn != nil

@@ -34,7 +34,7 @@ func TestWriteLimitHoldsForEachPieceOfARequest(t *testing.T) {
 				received <- n
 			}()
 			c := &ringConn{Conn: near}
-			w := &Write{limits: limitsAfter(looks)}
+			w := &RequestWrite{limits: limitsAfter(looks)}
 			w.Use(c, false)
 			w.start()
 			n, err := c.Write(make([]byte, 5*ring.WritePiece))

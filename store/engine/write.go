@@ -171,7 +171,7 @@ func (s *Store) writePart(
 	try := WriteTry{Wait: r.LockWait, Shards: s.ShardCount(), Placement: placement}
 	err = s.replay(ctx, func() error {
 		err := InTx(ctx, func(ctx context.Context) (WriteTx, error) { return s.driver.BeginWrite(ctx, try) }, func(t WriteTx) (err error) {
-			decisions, err = writeGroup(ctx, t, r, try.Shards, ids)
+			decisions, err = applyGroup(ctx, t, r, try.Shards, ids)
 			return err
 		})
 		try.Number++
@@ -184,11 +184,11 @@ func (s *Store) writePart(
 	return decisions, nil
 }
 
-// writeGroup applies a group of ops within tx. Without LockWait it first offers the common cases to the engine, in one
+// applyGroup applies a group of ops within tx. Without LockWait it first offers the common cases to the engine, in one
 // statement each: Insert inserts sets as if all keys were new, and Cancel cancels alarms as if all were scheduled. An
-// engine that gains nothing from that leaves the rows. writeGroup then locks, decides and rewrites the remaining rows.
+// engine that gains nothing from that leaves the rows. applyGroup then locks, decides and rewrites the remaining rows.
 // The caller commits, or rolls back on an error. After ErrReplay it runs the transaction again.
-func writeGroup(
+func applyGroup(
 	ctx context.Context, tx WriteTx, r clock.WriteRequest, shardCount int, ids []int64,
 ) ([]clock.Decision, error) {
 	w := write{
@@ -212,7 +212,7 @@ func writeGroup(
 	return w.decisions, nil
 }
 
-// write is the state of one call of writeGroup.
+// write is the state of one call of applyGroup.
 type write struct {
 	clock.WriteRequest
 	tx             WriteTx

@@ -142,7 +142,7 @@ func cancelAt(id string, generation int64) clock.Op {
 
 func (m *fakeTx) write(t interface{ Fatalf(string, ...any) }, ops ...clock.Op) []clock.Decision {
 	m.calls, m.locked = nil, nil
-	d, err := writeGroup(context.Background(), m, clock.WriteRequest{Now: now, Ops: ops}, 64, nil)
+	d, err := applyGroup(context.Background(), m, clock.WriteRequest{Now: now, Ops: ops}, 64, nil)
 	if err != nil {
 		t.Fatalf("write: %v", err)
 	}
@@ -209,7 +209,7 @@ func TestWriteGivesTheVerdictWaitToLockedRows(t *testing.T) {
 // An insert before the locks could lock rows out of order while the write waits.
 func TestWaitingWriteLocksBeforeItInserts(t *testing.T) {
 	m := newFakeTx()
-	d, err := writeGroup(t.Context(), m,
+	d, err := applyGroup(t.Context(), m,
 		clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}, 64, nil)
 	if err != nil || d[0].Verdict != clock.Create {
 		t.Fatal(d, err)
@@ -225,14 +225,14 @@ func TestWriteReturnsErrReplayWhenARowChanged(t *testing.T) {
 		m.refusesInsert = refuses
 		m.appears[keyOf("a")] = true
 		r := clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 1)}, LockWait: time.Second}
-		if _, err := writeGroup(t.Context(), m, r, 64, nil); !errors.Is(err, ErrReplay) {
+		if _, err := applyGroup(t.Context(), m, r, 64, nil); !errors.Is(err, ErrReplay) {
 			t.Errorf("a key that appeared: %v", err)
 		}
 	}
 	m := newFakeTx()
 	m.write(t, set("a", 1), set("b", 1))
 	m.rowUnchanged = func(c Change) bool { return c.Old.BusinessID != "b" }
-	if _, err := writeGroup(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 2), set("b", 2)}}, 64, nil); !errors.Is(err, ErrReplay) {
+	if _, err := applyGroup(t.Context(), m, clock.WriteRequest{Now: now, Ops: []clock.Op{set("a", 2), set("b", 2)}}, 64, nil); !errors.Is(err, ErrReplay) {
 		t.Errorf("a row that changed: %v", err)
 	}
 }
@@ -321,7 +321,7 @@ func TestWriteLoadsAtMostLoadBytes(t *testing.T) {
 			groups := 0
 			for ; len(ops) > 0; groups++ {
 				m.loaded, m.locked = 0, nil
-				ds, err := writeGroup(t.Context(), m,
+				ds, err := applyGroup(t.Context(), m,
 					clock.WriteRequest{Now: now, Ops: ops, LoadBytes: maxLoad, LargestPayload: 4 * size}, 64, nil)
 				if err != nil {
 					t.Fatal(err)
