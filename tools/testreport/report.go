@@ -80,7 +80,8 @@ var faults = []string{"WARNING: DATA RACE", "panic: ", "fatal error: ", "SIGSEGV
 func showsFault(line string) bool {
 	line = strings.TrimSpace(line)
 	begins := func(fault string) bool { return strings.HasPrefix(line, fault) }
-	return slices.ContainsFunc(faults, begins) || strings.Contains(line, `="panic: `)
+	return slices.ContainsFunc(faults, begins) || strings.Contains(line, `="panic: `) ||
+		strings.Contains(line, `:"panic: `)
 }
 
 // report collects the attempts of all tests.

@@ -40,6 +40,7 @@ func TestRunIsJudged(t *testing.T) {
 			"p TestA has not ended:\none\n", ""},
 		"panic in the log of a child": {failed(`    panic: nil\n`) + passed, `p TestA shows "panic: nil"`, ""},
 		"panic in a request":          {failed(`    level=ERROR err=\"panic: nil\"\n`) + passed, `p TestA shows "level=ERROR`, ""},
+		"panic in a request, in JSON": {failed(`    {\"err\":\"panic: nil\"}\n`) + passed, `p TestA shows "{`, ""},
 		"panic is a word":             {failed(`want \"no panic: x\"\n`) + passed, "", "1 passed"},
 		"panic after much output": {failed(strings.Repeat(`x`, 200<<10)+`\nfatal error: concurrent map writes\n`) + passed,
 			`p TestA shows "fatal error: concurrent map writes"`, ""},
