@@ -38,14 +38,16 @@ func ParseTargetKind(name string) (TargetKind, error) {
 	return NoTarget, fmt.Errorf("target is %.64q; it must be one of: %s", name, targetList())
 }
 
-// targetList returns the names of all kinds, for messages.
-func targetList() string {
-	var names []string
+// TargetNames returns the names of the kinds of TargetKinds.
+func TargetNames() (names []string) {
 	for _, k := range TargetKinds() {
 		names = append(names, k.String())
 	}
-	return strings.Join(names, ", ")
+	return names
 }
+
+// targetList returns the names of all kinds, for messages.
+func targetList() string { return strings.Join(TargetNames(), ", ") }
 
 // String returns the kind's name, as ParseTargetKind reads it; "" for NoTarget.
 func (k TargetKind) String() string { return targetNames[k] }

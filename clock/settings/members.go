@@ -27,7 +27,7 @@ func targetMember() member {
 	return member{
 		Field: Field[Settings]{
 			FieldInfo: FieldInfo{
-				Name: "target", Kind: KindChoice, Choices: names(clock.TargetKinds()), Flag: "target",
+				Name: "target", Kind: KindChoice, Choices: clock.TargetNames(), Flag: "target",
 				Help: "Where rings go.", Absent: "amqp with a broker, else stream",
 			},
 			parse: func(s *Settings, raw []byte) error {
@@ -53,7 +53,7 @@ func allowedMember() member {
 	return member{
 		Field: Field[Settings]{
 			FieldInfo: FieldInfo{
-				Name: field, Kind: KindChoices, Choices: names(clock.TargetKinds()), Flag: "alarm-targets",
+				Name: field, Kind: KindChoices, Choices: clock.TargetNames(), Flag: "alarm-targets",
 				Help:   "Targets that an alarm may name for its own rings, beside the application's target.",
 				Absent: "none: alarms may name no target",
 			},

@@ -225,9 +225,7 @@ func valuesOf(v *kong.Value, head, text string) (found []string) {
 	switch listed := v.Tag.Get("values"); listed {
 	case "":
 	case "targets":
-		for _, kind := range clock.TargetKinds() {
-			known = append(known, kind.String())
-		}
+		known = clock.TargetNames()
 	default:
 		known = strings.Split(listed, ",")
 	}

@@ -33,10 +33,7 @@ func TestSchemasOfSettings(t *testing.T) {
 	if !found || !ends {
 		t.Fatalf("%s has no part between %q and %q", file, begin, end)
 	}
-	var targets []string
-	for _, kind := range clock.TargetKinds() {
-		targets = append(targets, kind.String())
-	}
+	targets := clock.TargetNames()
 	schemas := schemasOf(settingsForm.Fields())
 	made := lists.ReplaceAllStringFunc(head+begin+schemas+end+tail, func(list string) string {
 		if strings.HasSuffix(list, ", null]") {
