@@ -41,7 +41,7 @@ type FieldInfo struct {
 	Choices  []string      // of KindChoice and KindChoices
 	Min, Max int           // bounds of an integer; Max alone: the most bytes of a text
 	New      func() string // makes a value of KindSecrets
-	Type     string        // name of a KindObject in the API, such as Webhook; "": Name
+	Type     string        // name of a KindObject in the API, such as Webhook
 	Fields   []FieldInfo   // of KindObject
 }
 

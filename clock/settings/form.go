@@ -3,7 +3,6 @@ package settings
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -11,8 +10,9 @@ import (
 // Form is the shape of documents: the members that all of them may have, and the parts of the targets that a program
 // knows. It does not change.
 type Form struct {
-	members []member // in the order in which documents have them
-	parts   []AnyPart
+	fields    fields[Settings]
+	effective []func(s *Settings, byDefault clock.TargetKind) any // of fields; see member
+	parts     []AnyPart
 }
 
 // member is a member of a document.
@@ -25,21 +25,25 @@ type member struct {
 
 // NewForm returns the form with these parts. Their names differ.
 func NewForm(parts ...AnyPart) *Form {
-	f := &Form{members: []member{targetMember(), allowedMember()}, parts: parts}
+	members := []member{targetMember(), allowedMember()}
 	for _, p := range parts {
-		f.members = append(f.members, partMember(p))
+		members = append(members, partMember(p))
 	}
-	f.members = append(f.members, retryMember(), ackTimeoutMember(), maxRingsMember(), pausedMember())
+	members = append(members, retryMember(), ackTimeoutMember(), maxRingsMember(), pausedMember())
+	f := &Form{parts: parts}
+	for _, m := range members {
+		f.fields, f.effective = append(f.fields, m.Field), append(f.effective, m.effective)
+	}
 	return f
 }
 
 // Fields describes the members of documents, in their order.
 func (f *Form) Fields() []FieldInfo {
-	fields := make([]FieldInfo, len(f.members))
-	for i := range f.members {
-		fields[i] = f.members[i].FieldInfo
+	infos := make([]FieldInfo, len(f.fields))
+	for i := range f.fields {
+		infos[i] = f.fields[i].FieldInfo
 	}
-	return fields
+	return infos
 }
 
 // Parse reads a document: a JSON object. A member with null is as if it were left out. A *clock.Error of kind
@@ -50,14 +54,12 @@ func (f *Form) Parse(document string) (Settings, error) {
 		return s, clock.Invalid(clock.CodeOutOfRange, "",
 			fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
 	}
-	names := make([]string, len(f.members))
-	for i := range f.members {
-		names[i] = f.members[i].Name
-	}
-	err := eachMember("", []byte(document), names,
-		func(name string, raw []byte) error { return f.members[slices.Index(names, name)].parse(&s, raw) })
+	err := f.fields.parse(&s, []byte(document))
 	if err == nil {
-		err = f.validate(&s)
+		err = f.fields.check(&s)
+	}
+	if err == nil {
+		err = s.Defaults.Validate()
 	}
 	if err != nil {
 		return Settings{}, err
@@ -65,42 +67,20 @@ func (f *Form) Parse(document string) (Settings, error) {
 	return s, nil
 }
 
-// validate looks for the faults that parse does not find.
-func (f *Form) validate(s *Settings) error {
-	for i := range f.members {
-		if check := f.members[i].check; check != nil {
-			if err := check(s); err != nil {
-				return err
-			}
-		}
-	}
-	return s.Defaults.Validate()
-}
-
 // Encode returns the settings as a document, without the members that decide nothing. Parse returns the same settings
 // for it. The document has the secrets: people get the document of Redacted.
-func (f *Form) Encode(s *Settings) string { return f.document(s, false) }
+func (f *Form) Encode(s *Settings) string { return string(f.fields.encode(s, false)) }
 
 // Redacted returns the document for people: without signing secrets, values of headers and other texts that may hold a
 // password. Parse may refuse it.
-func (f *Form) Redacted(s *Settings) string { return f.document(s, true) }
-
-func (f *Form) document(s *Settings, redacted bool) string {
-	o := newObject()
-	for i := range f.members {
-		if value := f.members[i].encode(s, redacted); value != nil {
-			o.add(f.members[i].Name, value)
-		}
-	}
-	return string(o.end())
-}
+func (f *Form) Redacted(s *Settings) string { return string(f.fields.encode(s, true)) }
 
 // Effective returns, for people, a document with all members and what applies for each; null: nothing. byDefault is the
 // target of an application whose settings name none.
 func (f *Form) Effective(s *Settings, byDefault clock.TargetKind) string {
 	o := newObject()
-	for i := range f.members {
-		o.add(f.members[i].Name, f.members[i].effective(s, byDefault))
+	for i, effective := range f.effective {
+		o.add(f.fields[i].Name, effective(s, byDefault))
 	}
 	return string(o.end())
 }

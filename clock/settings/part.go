@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/clockd/clockd/clock"
@@ -52,29 +53,17 @@ func (p *Part[T]) In(w *Watch) func(application string) *T {
 
 // Validate returns a *clock.Error of kind clock.ErrInvalid that names the field at fault, or nil.
 func (p *Part[T]) Validate(value *T) error {
-	for i := range p.Fields {
-		if check := p.Fields[i].check; check != nil {
-			if err := check(value); err != nil {
-				return err
-			}
-		}
+	if err := fields[T](p.Fields).check(value); err != nil || p.Check == nil {
+		return err
 	}
-	if p.Check != nil {
-		return p.Check(value)
-	}
-	return nil
+	return p.Check(value)
 }
 
 // Parse reads an object and validates it. Fields that are left out, or null, have the values of New. A *clock.Error of
 // kind clock.ErrInvalid names the field at fault.
 func (p *Part[T]) Parse(object []byte) (*T, error) {
-	value, fields := p.New(), map[string]*Field[T]{}
-	names := make([]string, len(p.Fields))
-	for i := range p.Fields {
-		names[i] = p.Fields[i].Name
-		fields[names[i]] = &p.Fields[i]
-	}
-	err := eachMember("", object, names, func(name string, raw []byte) error { return fields[name].parse(value, raw) })
+	value := p.New()
+	err := fields[T](p.Fields).parse(value, object)
 	if err == nil {
 		err = p.Validate(value)
 	}
@@ -92,13 +81,7 @@ func (p *Part[T]) parse(raw []byte) (any, error) {
 // encode returns the object as a document has it. If redacted, it has no secrets, and cannot be read back.
 func (p *Part[T]) encode(value any, redacted bool) json.RawMessage {
 	v, _ := value.(*T)
-	o := newObject()
-	for i := range p.Fields {
-		if member := p.Fields[i].encode(v, redacted); member != nil {
-			o.add(p.Fields[i].Name, member)
-		}
-	}
-	return o.end()
+	return fields[T](p.Fields).encode(v, redacted)
 }
 
 func (p *Part[T]) info() FieldInfo {
@@ -123,6 +106,43 @@ func (p *Part[T]) demands(s *Settings) error {
 		return nil
 	}
 	return clock.Invalid(clock.CodeRequired, p.Name, fmt.Sprintf("the target %s needs %s", p.Target, p.Needs))
+}
+
+// fields are the members of an object whose value is a *T, in the order in which documents have them.
+type fields[T any] []Field[T]
+
+// parse reads an object. Members that are null are as if they were left out.
+func (f fields[T]) parse(value *T, object []byte) error {
+	names := make([]string, len(f))
+	for i := range f {
+		names[i] = f[i].Name
+	}
+	return eachMember("", object, names,
+		func(name string, raw []byte) error { return f[slices.Index(names, name)].parse(value, raw) })
+}
+
+// check returns the first fault that parse does not find.
+func (f fields[T]) check(value *T) error {
+	for i := range f {
+		if f[i].check == nil {
+			continue
+		}
+		if err := f[i].check(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode returns the object; see Field.encode.
+func (f fields[T]) encode(value *T, redacted bool) json.RawMessage {
+	o := newObject()
+	for i := range f {
+		if member := f[i].encode(value, redacted); member != nil {
+			o.add(f[i].Name, member)
+		}
+	}
+	return o.end()
 }
 
 // object writes a JSON object whose members have an order.
