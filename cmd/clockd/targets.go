@@ -195,9 +195,13 @@ func (t *targets) routerOf(snapshot *settings.Snapshot) ring.Router {
 
 // lacks returns the abilities that an application's settings demand and this process has no target for, sorted.
 func (t *targets) lacks(snapshot *settings.Snapshot) (lacks []string) {
+	if len(t.lacking) == 0 {
+		return nil
+	}
+	all := snapshot.All()
 	for _, missing := range t.lacking {
 		demands := func(s *settings.Current) bool { return s.Unreadable == nil && s.Allows(missing.kind) }
-		if slices.ContainsFunc(snapshot.All(), demands) {
+		if slices.ContainsFunc(all, demands) {
 			lacks = append(lacks, missing.ability())
 		}
 	}
