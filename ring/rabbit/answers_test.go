@@ -145,7 +145,8 @@ func (b *broker) ack(alarm int) {
 		DeliveryMode: amqp.Persistent})
 }
 
-// queuedAnswers returns the number of messages in the queue of answers. Without a consumer none of them is unacked.
+// queuedAnswers returns the number of messages in the queue of answers that no consumer has. The broker puts back those of
+// a consumer soon after its end.
 func (b *broker) queuedAnswers() int {
 	b.tb.Helper()
 	b.channel()
