@@ -45,16 +45,19 @@ func cancelledRow(op clock.Op) *clock.Alarm {
 
 var benchPayload = fmt.Appendf(nil, `{"order":"order-00004711","note":"%s"}`, bytes.Repeat([]byte("clockd "), 23))
 
-// discard is a response writer that discards the response.
-type discard struct{ header http.Header }
+// discard is a response writer that keeps the status and discards the rest.
+type discard struct {
+	header http.Header
+	status int
+}
 
-func (d discard) Header() http.Header              { return d.header }
-func (discard) WriteHeader(int)                    {}
-func (discard) Write(b []byte) (int, error)        { return len(b), nil }
-func (discard) Flush()                             {}
-func (discard) EnableFullDuplex() error            { return nil }
-func (discard) SetReadDeadline(_ time.Time) error  { return nil }
-func (discard) SetWriteDeadline(_ time.Time) error { return nil }
+func (d *discard) Header() http.Header            { return d.header }
+func (d *discard) WriteHeader(status int)         { d.status = status }
+func (*discard) Write(b []byte) (int, error)      { return len(b), nil }
+func (*discard) Flush()                           {}
+func (*discard) EnableFullDuplex() error          { return nil }
+func (*discard) SetReadDeadline(time.Time) error  { return nil }
+func (*discard) SetWriteDeadline(time.Time) error { return nil }
 
 // BenchmarkRequest measures a request without a network and a database: parsing, the decision and the response.
 func BenchmarkRequest(b *testing.B) {
@@ -87,12 +90,16 @@ func BenchmarkRequest(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			server := benchServer(b)
 			template := httptest.NewRequestWithContext(b.Context(), bm.method, bm.path, bytes.NewReader(bm.body))
+			template.Host = "localhost"
 			template.Header.Set("Content-Type", bm.contentType)
 			b.ReportAllocs()
 			for b.Loop() {
 				request, url := *template, *template.URL
 				request.URL, request.Body = &url, io.NopCloser(bytes.NewReader(bm.body))
-				server.ServeHTTP(discard{header: http.Header{}}, &request)
+				response := discard{header: http.Header{}}
+				if server.ServeHTTP(&response, &request); response.status >= 300 {
+					b.Fatalf("status %d", response.status)
+				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*bm.alarms), "ns/alarm")
 		})
