@@ -4,9 +4,11 @@ import (
 	"context"
 
 	"connectrpc.com/connect"
+
+	"github.com/clockd/clockd/clock/front"
 )
 
-// admission refuses calls for applications that the caller may not use. The host has checked the caller's role before.
+// admission refuses calls for applications that the caller may not use. The server has checked the caller's role before.
 type admission struct{}
 
 // WrapUnary wraps a procedure with one response.
@@ -50,7 +52,7 @@ func (c *admittedConn) Receive(message any) error {
 func (c *call) admit(message any) error {
 	request, ok := message.(interface{ GetApplication() string })
 	if !ok {
-		return c.s.host.Authorize(c.request, "")
+		return front.Cover(c.request, "")
 	}
-	return c.s.host.Authorize(c.request, request.GetApplication())
+	return front.Cover(c.request, request.GetApplication())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // Answer serves the procedure Answer.
@@ -17,7 +18,7 @@ func (s *Service) Answer(ctx context.Context, request *clockdv1.AnswerRequest) (
 		return nil, err
 	}
 	if answer.By == "" {
-		answer.By = s.host.By(callOf(ctx).request)
+		answer.By = front.By(callOf(ctx).request)
 	}
 	waiting, cancel := lasting(ctx)
 	defer cancel()

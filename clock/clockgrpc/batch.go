@@ -6,6 +6,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // Batch serves the procedure Batch. It submits every item in order, sets first, and responds when all items are done.
@@ -20,7 +21,7 @@ func (s *Service) Batch(ctx context.Context, request *clockdv1.BatchRequest) (*c
 			Detail: fmt.Sprintf("a batch has at most %d items; send several", s.cfg.BatchItems),
 		}
 	}
-	if err := s.host.Spend(callOf(ctx).request, count-1); err != nil {
+	if err := front.Spend(callOf(ctx).request, count-1); err != nil {
 		return nil, err
 	}
 	items := make([]item, 0, count)
@@ -77,7 +78,7 @@ func (s *Service) results(ctx context.Context, items []item) (*clockdv1.BatchRes
 			decisions[i], errs[i] = it.pending.Known()
 		}
 	}
-	if err := s.host.BatchFailure(errs); err != nil {
+	if err := front.BatchFailure(errs); err != nil {
 		return nil, err
 	}
 	response := &clockdv1.BatchResponse{Results: make([]*clockdv1.BatchResult, len(items))}
@@ -93,7 +94,7 @@ func (s *Service) resultOf(ctx context.Context, it *item, d *clock.Decision, err
 	if len(it.businessID) > clock.MaxBusinessID {
 		result.BusinessId = ""
 	}
-	status, e := s.host.ItemRefusal(callOf(ctx).request, err)
+	status, e := s.front.ItemRefusal(callOf(ctx).request, "rpc", err)
 	alarm := (*clock.Alarm)(nil)
 	if e == nil {
 		alarm, result.Created = &d.Alarm, d.Verdict == clock.Create

@@ -66,7 +66,7 @@ func failureOf(ctx context.Context, err error) error {
 		return connect.NewError(endCode(ended), errEnded)
 	}
 	c := callOf(ctx)
-	return newFailure(c.s.host.Refusal(c.request, err))
+	return newFailure(c.s.front.Refusal(c.request, err))
 }
 
 // statusCodes holds the code for each HTTP status that a failure may have. Another status is CodeInternal.
@@ -92,7 +92,7 @@ func codeOf(status int) connect.Code {
 	return connect.CodeInternal
 }
 
-// newFailure returns the error of connect for a failure of the host or the domain.
+// newFailure returns the error of connect for a failure of the server or the domain.
 func newFailure(status int, e *clock.Error) *connect.Error {
 	failure := connect.NewError(codeOf(status), errors.New(e.Detail))
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
@@ -120,7 +120,7 @@ func problemOf(e *clock.Error) *clockdv1.Problem {
 	return p
 }
 
-// refuse writes the response to a request that the host refuses.
+// refuse writes the response to a request that the server refuses.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, status int, e *clock.Error) {
 	_ = s.errors.Write(w, r, newFailure(status, e)) // fails only if the client has left
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/clockd/clockd/clock/clockgrpc"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
@@ -63,7 +64,7 @@ type setup struct {
 	web     clockhttp.Config
 	streams clockgrpc.Streams // nil: none
 	failing bool              // see failingAlarms
-	access  clockhttp.Access  // nil: everyone may do everything
+	access  front.Access      // nil: everyone may do everything
 	unready bool              // the node cannot process sets
 	blocked []clock.Blocker   // reasons why alarms do not ring
 }
@@ -188,13 +189,13 @@ func (s *service) serve(
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes,
 		BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Host: s.server,
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Front: s.server.Front(), RingsElsewhere: s.server.RingsElsewhere, Ready: s.server.Ready,
 		Blockers: func(*clock.Alarm) []clock.Blocker { return su.blocked }})
 	if err != nil {
 		return err
 	}
 	for _, p := range rpc.Procedures() {
-		s.server.Mount(clockhttp.Procedure(p))
+		s.server.Mount(p)
 	}
 	port, err := clockhttp.Listen(s.t.Context(), web, log, s.metrics)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // walk follows the cursors of a list. It returns the business ids and the number of pages.
@@ -137,8 +138,8 @@ func TestReadWithoutMemoryIsRefused(t *testing.T) {
 		spec.Payload = &clockdv1.AlarmSpec_Text{Text: "text"}
 		must(t, c, "Set", &clockdv1.SetRequest{Application: "shop", Alarm: spec}, &clockdv1.SetResponse{})
 		const all = 32 << 20
-		s.server.ForceMemory(all)
-		defer s.server.GiveMemory(all)
+		s.server.Front().Memory.Force(front.Responses, all)
+		defer s.server.Front().Memory.Give(front.Responses, all)
 		for name, call := range map[string]func() *failure{
 			"Get": func() *failure {
 				return c.call(t.Context(), "Get", &clockdv1.GetRequest{Application: "shop", BusinessId: id},

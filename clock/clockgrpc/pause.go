@@ -5,6 +5,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // Pause serves the procedure Pause.
@@ -37,7 +38,7 @@ func (s *Service) act(
 		return nil, err
 	}
 	asked := op(key, condition)
-	asked.Actor = s.host.Actor(callOf(ctx).request)
+	asked.Actor = front.Actor(callOf(ctx).request)
 	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/clockgrpc/clockd/v1/clockdv1connect"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // probeBytes caps the messages of health checks and reflection.
@@ -20,7 +21,7 @@ const probeBytes = 4 << 10
 // grpc.reflection.v1.ServerReflection with its older name. Like /healthz, the health check needs no token. The
 // reflection needs the role that reads the contract. Health/Watch is unimplemented: clients of gRPC then take the
 // server as healthy.
-func (s *Service) probeProcedures() []Procedure {
+func (s *Service) probeProcedures() []front.Procedure {
 	options := []connect.HandlerOption{
 		connect.WithInterceptors(failures{}), connect.WithReadMaxBytes(probeBytes),
 		connect.WithCompression("gzip", nil, nil),
@@ -29,14 +30,14 @@ func (s *Service) probeProcedures() []Procedure {
 	reflector := grpcreflect.NewStaticReflector(clockdv1connect.AlarmServiceName, grpchealth.HealthV1ServiceName)
 	path, reflection := grpcreflect.NewHandlerV1(reflector, options...)
 	olderPath, older := grpcreflect.NewHandlerV1Alpha(reflector, options...)
-	return []Procedure{
-		{Name: "rpcHealthCheck", Path: healthPath + "Check", Public: true, BodyBytes: probeBytes,
+	return []front.Procedure{
+		{Name: "rpcHealthCheck", Path: healthPath + "Check", Need: front.Need{Public: true}, BodyBytes: probeBytes,
 			Handler: s.calls(health)},
-		{Name: "rpcHealthWatch", Path: healthPath + "Watch", Public: true, BodyBytes: probeBytes,
+		{Name: "rpcHealthWatch", Path: healthPath + "Watch", Need: front.Need{Public: true}, BodyBytes: probeBytes,
 			Handler: s.calls(health)},
-		{Name: "rpcReflection", Path: path + "ServerReflectionInfo", Need: access.Read, Lasting: true,
+		{Name: "rpcReflection", Path: path + "ServerReflectionInfo", Need: front.Need{Right: access.Read, Lasting: true},
 			Handler: s.calls(reflection)},
-		{Name: "rpcReflectionAlpha", Path: olderPath + "ServerReflectionInfo", Need: access.Read, Lasting: true,
+		{Name: "rpcReflectionAlpha", Path: olderPath + "ServerReflectionInfo", Need: front.Need{Right: access.Read, Lasting: true},
 			Handler: s.calls(older)},
 	}
 }
@@ -48,7 +49,7 @@ func (s *Service) Check(_ context.Context, request *grpchealth.CheckRequest) (*g
 			fmt.Errorf("this server has no service %.100q", request.Service))
 	}
 	status := grpchealth.StatusNotServing
-	if s.host.Ready() {
+	if s.ready() {
 		status = grpchealth.StatusServing
 	}
 	return &grpchealth.CheckResponse{Status: status}, nil

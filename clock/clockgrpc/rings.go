@@ -9,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
@@ -19,7 +20,7 @@ func (s *Service) Rings(
 	if err := clock.ValidateApplication(request.Application); err != nil {
 		return err
 	}
-	if err := s.host.RingsElsewhere(request.Application); err != nil {
+	if err := s.elsewhere(request.Application); err != nil {
 		return err
 	}
 	c := callOf(ctx)
@@ -29,10 +30,10 @@ func (s *Service) Rings(
 	defer sub.Close()
 	r := ringstream.Stream{
 		Writer: &ringWriter{stream, c}, Subscription: sub, Record: record,
-		Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat, Stopping: s.host.Stopping(),
+		Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat, Stopping: s.front.Stopping().Done(),
 	}
 	if err := r.Run(ctx); err != nil {
-		s.host.Cut(c.request, err)
+		s.front.Cut(c.request, err)
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
 	return nil
@@ -73,7 +74,7 @@ func (w *ringWriter) Begin(o ringstream.Opening) error {
 func (w *ringWriter) Beat() error { return w.send(&clockdv1.RingsResponse{}) }
 
 // Flushed returns a mark of the responses that were sent before the call.
-func (w *ringWriter) Flushed() clock.Flushed { return w.call.s.host.Flushed(w.call.request) }
+func (w *ringWriter) Flushed() clock.Flushed { return front.Flushed(w.call.request) }
 
 // EndWith makes writes fail when ctx ends, until release is called.
 func (w *ringWriter) EndWith(ctx context.Context) (release func()) {

@@ -11,6 +11,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/clockgrpc/clockd/v1/clockdv1connect"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
@@ -29,44 +30,6 @@ var _ Alarms = (*clock.Service)(nil)
 type Streams interface {
 	// Subscribe returns a new subscriber's share of the application's rings.
 	Subscribe(application string) clock.Subscription
-}
-
-// Host is the server that serves the procedures. *clockhttp.Server implements it.
-type Host interface {
-	// Refusal returns the HTTP status and the details of a failure. It counts the failure, and logs it if it is
-	// unexpected.
-	Refusal(r *http.Request, err error) (status int, e *clock.Error)
-	// Authorize returns an error unless the caller of the request may use the application.
-	Authorize(r *http.Request, application string) error
-	// Spend counts further operations of a request, of which one is counted already. It returns an error if they are
-	// too many.
-	Spend(r *http.Request, operations int) error
-	// Actor returns who sends a request, for the audit.
-	Actor(r *http.Request) *clock.Actor
-	// By returns the name for the answers of a request that names nobody.
-	By(r *http.Request) string
-	// BatchFailure returns the error of a whole batch, nil unless an item failed for the server's reasons. errs has the
-	// errors of all items, nil for applied ones.
-	BatchFailure(errs []error) error
-	// ItemRefusal is Refusal for an item of a batch. A nil err counts an applied item.
-	ItemRefusal(r *http.Request, err error) (status int, e *clock.Error)
-	// TakeMemory takes memory for a response, or returns false. GiveMemory gives it back. ForceMemory takes it without
-	// a limit.
-	TakeMemory(bytes int64) bool
-	ForceMemory(bytes int64)
-	GiveMemory(bytes int64)
-	// ResetOnClose makes the close of the request's HTTP/1.1 connection drop the bytes that the client has not taken.
-	ResetOnClose(r *http.Request)
-	// RingsElsewhere returns an error if the application's rings do not go to subscribers.
-	RingsElsewhere(application string) error
-	// Cut counts a stream that ends because a write has failed.
-	Cut(r *http.Request, err error)
-	// Flushed returns a mark of what the response to r has flushed before the call.
-	Flushed(r *http.Request) clock.Flushed
-	// Ready reports whether the server can process sets.
-	Ready() bool
-	// Stopping is closed when streams must end, because the server stops.
-	Stopping() <-chan struct{}
 }
 
 // Config holds the limits of the service.
@@ -91,23 +54,29 @@ func (c Config) Validate() error {
 // Deps holds the parts that the service calls.
 type Deps struct {
 	Alarms  Alarms
-	Streams Streams             // source of streams of rings; nil: Host.RingsElsewhere refuses all of them
+	Streams Streams             // source of streams of rings; nil: RingsElsewhere refuses all of them
 	Journal *ringstream.Journal // what was written to streams; nil only without Streams
-	Host    Host
+	Front   *front.Front        // what the service shares with the HTTP interface
+	// RingsElsewhere returns an error if the application's rings do not go to subscribers.
+	RingsElsewhere func(application string) error
+	// Ready reports whether the node can process sets.
+	Ready func() bool
 	// Blockers returns the reasons why a due alarm does not ring. It must not block. nil: there are none.
 	Blockers func(a *clock.Alarm) []clock.Blocker
 }
 
 // Service serves clockd.v1.AlarmService, health checks and reflection.
 type Service struct {
-	cfg      Config
-	alarms   Alarms
-	streams  Streams
-	journal  *ringstream.Journal
-	host     Host
-	blockers func(a *clock.Alarm) []clock.Blocker
-	handler  http.Handler
-	errors   *connect.ErrorWriter
+	cfg       Config
+	alarms    Alarms
+	streams   Streams
+	journal   *ringstream.Journal
+	front     *front.Front
+	elsewhere func(application string) error // Deps.RingsElsewhere
+	ready     func() bool
+	blockers  func(a *clock.Alarm) []clock.Blocker
+	handler   http.Handler
+	errors    *connect.ErrorWriter
 }
 
 // New returns a Service. It starts nothing.
@@ -115,8 +84,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if deps.Alarms == nil || deps.Host == nil {
-		return nil, errors.New("alarms and host must not be nil")
+	if deps.Alarms == nil || deps.Front == nil || deps.RingsElsewhere == nil || deps.Ready == nil {
+		return nil, errors.New("alarms, front, rings elsewhere and ready must not be nil")
 	}
 	if deps.Streams != nil && deps.Journal == nil {
 		return nil, errors.New("streams need a journal")
@@ -125,7 +94,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		deps.Blockers = func(*clock.Alarm) []clock.Blocker { return nil }
 	}
 	s := &Service{cfg: cfg, blockers: deps.Blockers, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal,
-		host: deps.Host, errors: connect.NewErrorWriter()}
+		front: deps.Front, elsewhere: deps.RingsElsewhere, ready: deps.Ready, errors: connect.NewErrorWriter()}
 	_, s.handler = clockdv1connect.NewAlarmServiceHandler(s, options()...)
 	return s, nil
 }
@@ -136,21 +105,8 @@ func options() []connect.HandlerOption {
 		connect.WithInterceptors(failures{}, admission{}),
 		connect.WithCodec(protoCodec{}), connect.WithCodec(jsonCodec{name: "json"}),
 		connect.WithCodec(jsonCodec{name: "json; charset=utf-8"}),
-		connect.WithCompression("gzip", nil, nil), // a small message could become a large one, past the host's memory
+		connect.WithCompression("gzip", nil, nil), // a small message could become a large one, past the memory of requests
 	}
-}
-
-// Procedure is a procedure for the host, which serves it below its path.
-type Procedure struct {
-	Name      string // name in metrics
-	Path      string
-	Need      access.Need // what the caller's role must allow
-	Public    bool        // everyone may call it, without a token
-	BodyBytes int         // most bytes of a request's body; 0: the procedure reads a stream
-	Batch     bool        // the memory of the body counts as memory of a batch
-	Lasting   bool        // a call may last
-	Handler   http.Handler
-	Refuse    func(w http.ResponseWriter, r *http.Request, status int, e *clock.Error)
 }
 
 // smallBytes caps the body of a request that names an alarm.
@@ -159,25 +115,25 @@ const smallBytes = 16 << 10
 // setBytes caps the body of a set: in JSON, each byte of its payload may take six bytes.
 func (s *Service) setBytes() int { return 6*s.alarms.MaxPayload() + smallBytes }
 
-// Procedures returns all procedures of the service.
-func (s *Service) Procedures() []Procedure {
-	all := []Procedure{
-		{Name: "rpcSet", Path: clockdv1connect.AlarmServiceSetProcedure, Need: access.Write, BodyBytes: s.setBytes()},
-		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, Need: access.Write,
+// Procedures returns all procedures of the service, for the server of the port.
+func (s *Service) Procedures() []front.Procedure {
+	all := []front.Procedure{
+		{Name: "rpcSet", Path: clockdv1connect.AlarmServiceSetProcedure, Need: front.Need{Right: access.Write}, BodyBytes: s.setBytes()},
+		{Name: "rpcCancel", Path: clockdv1connect.AlarmServiceCancelProcedure, Need: front.Need{Right: access.Write},
 			BodyBytes: smallBytes},
-		{Name: "rpcPause", Path: clockdv1connect.AlarmServicePauseProcedure, Need: access.Operate,
+		{Name: "rpcPause", Path: clockdv1connect.AlarmServicePauseProcedure, Need: front.Need{Right: access.Operate},
 			BodyBytes: smallBytes},
-		{Name: "rpcResume", Path: clockdv1connect.AlarmServiceResumeProcedure, Need: access.Operate,
+		{Name: "rpcResume", Path: clockdv1connect.AlarmServiceResumeProcedure, Need: front.Need{Right: access.Operate},
 			BodyBytes: smallBytes},
-		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, Need: access.Read, BodyBytes: smallBytes},
-		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, Need: access.Read, BodyBytes: smallBytes},
-		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, Need: access.Write,
+		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, Need: front.Need{Right: access.Read}, BodyBytes: smallBytes},
+		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, Need: front.Need{Right: access.Read}, BodyBytes: smallBytes},
+		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, Need: front.Need{Right: access.Write},
 			BodyBytes: s.cfg.BatchBytes, Batch: true},
-		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, Need: access.Take, BodyBytes: smallBytes,
-			Lasting: true},
-		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, Need: access.Take,
+		{Name: "rpcRings", Path: clockdv1connect.AlarmServiceRingsProcedure, Need: front.Need{Right: access.Take, Lasting: true},
 			BodyBytes: smallBytes},
-		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: access.Read,
+		{Name: "rpcAnswer", Path: clockdv1connect.AlarmServiceAnswerProcedure, Need: front.Need{Right: access.Take},
+			BodyBytes: smallBytes},
+		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: front.Need{Right: access.Read},
 			BodyBytes: smallBytes},
 	}
 	alarms := s.calls(s.handler)
@@ -205,7 +161,7 @@ type call struct {
 	s       *Service
 	request *http.Request
 	writer  responseWriter
-	taken   int64 // bytes of the host's memory that the call holds
+	taken   int64 // bytes of the memory of responses that the call holds
 }
 
 type callKey struct{}
@@ -218,11 +174,11 @@ func callOf(ctx context.Context) *call {
 
 // take takes memory until the call ends, or returns false.
 func (c *call) take(bytes int64) bool {
-	if !c.s.host.TakeMemory(bytes) {
+	if !c.s.front.Memory.Take(front.Responses, bytes) {
 		return false
 	}
 	c.taken += bytes
 	return true
 }
 
-func (c *call) release() { c.s.host.GiveMemory(c.taken) }
+func (c *call) release() { c.s.front.Memory.Give(front.Responses, c.taken) }

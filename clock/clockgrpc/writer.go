@@ -3,10 +3,11 @@ package clockgrpc
 import (
 	"net/http"
 
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
-// responseWriter writes the response of a call. Each write has a deadline and counts in the host's memory. It keeps the
+// responseWriter writes the response of a call. Each write has a deadline and counts in the memory of responses. It keeps the
 // first error, because connect drops the errors of flushes.
 type responseWriter struct {
 	call     *call
@@ -27,8 +28,8 @@ func (w *responseWriter) WriteHeader(status int) { w.inner.WriteHeader(status) }
 
 // Write writes a message, or a part of it.
 func (w *responseWriter) Write(b []byte) (n int, err error) {
-	w.call.s.host.ForceMemory(int64(len(b)))
-	defer w.call.s.host.GiveMemory(int64(len(b)))
+	w.call.s.front.Memory.Force(front.Responses, int64(len(b)))
+	defer w.call.s.front.Memory.Give(front.Responses, int64(len(b)))
 	for first := true; w.err == nil && (first || n < len(b)); first = false {
 		if w.err = w.deadline.Begin(); w.err == nil {
 			var part int
@@ -54,6 +55,6 @@ func (w *responseWriter) Flush() {
 // endWrite ends a write.
 func (w *responseWriter) endWrite() {
 	if w.deadline.End(w.err); w.err != nil {
-		w.call.s.host.ResetOnClose(w.call.request)
+		front.ResetOnClose(w.call.request)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/stats"
 )
 
@@ -156,7 +157,7 @@ func TestRouteWithoutANeedRefusesEveryToken(t *testing.T) {
 	admin := tokens.add("admin", access.Administrator, "*")
 	h := start(t, func(su *setup) { su.deps.Access = tokens.watch() })
 	h.client = &http.Client{Transport: h.transport}
-	h.server.Mount(Procedure{Name: "forgotten", Path: "/forgotten", Handler: http.NotFoundHandler(), Refuse: func(w http.ResponseWriter, _ *http.Request, status int, _ *clock.Error) {
+	h.server.Mount(front.Procedure{Name: "forgotten", Path: "/forgotten", Handler: http.NotFoundHandler(), Refuse: func(w http.ResponseWriter, _ *http.Request, status int, _ *clock.Error) {
 		w.WriteHeader(status)
 	}})
 	if r := h.do("POST", "/forgotten", "", admin); r.status != http.StatusForbidden {
@@ -305,18 +306,4 @@ func TestAddressWithFailuresGetsTooManyRequests(t *testing.T) {
 		t.Errorf("%v", statuses)
 	}
 	h.expect(200, "", "GET", alarms, "", reader)
-}
-
-func TestHeadersOfProxiesAreKnown(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"Forwarded", "via", "x-forwarded-for", "X-Forwarded-Port", "X-Forwarded", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP"} {
-		h := http.Header{}
-		h.Set(name, "")
-		if !forwarded(h) {
-			t.Errorf("%s is not known", name)
-		}
-	}
-	if forwarded(http.Header{"Accept": {"*/*"}, "X-Request-Id": {"a"}}) {
-		t.Error("a request without a header of a proxy counts as forwarded")
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // smallBytes caps the body of an answer to a ring, or of an action on one alarm. A reason and a name fit, even with six
@@ -48,7 +49,7 @@ func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answe
 	if err := noCondition(c.Request().Header, "an answer takes no %s: the message id names the generation"); err != nil {
 		return nil, err
 	}
-	b, err := s.readBody(c, smallBytes, largeBodies)
+	b, err := s.readBody(c, smallBytes, front.LargeBodies)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (s *Server) readAnswer(c echo.Context, kind clock.AnswerKind) (*clock.Answe
 	}
 	a.Key.Application, a.Ring = app, ring
 	if a.By == "" {
-		a.By = s.By(c.Request())
+		a.By = front.By(c.Request())
 	}
 	return a, nil
 }

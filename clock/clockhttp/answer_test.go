@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // setRinging sets an alarm and makes it wait for the answer to its first ring. It returns the path for answers to this
@@ -214,7 +215,7 @@ func FuzzAnswerBody(f *testing.F) {
 		for kind := clock.Ack; kind <= clock.Touch; kind++ {
 			a, err := decodeAnswer(body, kind)
 			if err != nil {
-				if p := problemOf(err); p.Status != 400 && p.Status != 422 || p.Detail == "" {
+				if p := front.ProblemOf(err); p.Status != 400 && p.Status != 422 || p.Detail == "" {
 					t.Fatalf("%s %q: %+v", kind, body, p)
 				}
 				continue

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // ApplicationsQuery asks for a page of the known applications.
@@ -62,7 +63,7 @@ func (s *Server) listApplications(c echo.Context) error {
 	if s.known == nil {
 		return absentPart("this server does not know its applications")
 	}
-	q.Covers = callerOf(c.Request()).Covers
+	q.Covers = front.CallerOf(c.Request()).Covers
 	ctx, cancel := clientContext(c)
 	defer cancel()
 	v, err := s.known(ctx, q)

@@ -2,22 +2,16 @@ package clockhttp
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // Audit reads acts of people from the database, the newest first.
 type Audit func(ctx context.Context, q clock.ActsQuery) ([]clock.Act, error)
-
-// Actor returns who sends a request, for the audit.
-func (s *Server) Actor(r *http.Request) *clock.Actor {
-	caller := callerOf(r)
-	return &clock.Actor{Name: caller.Name(), Token: caller.TokenID(), From: clientAddress(r)}
-}
 
 // listActs responds with a page of the audit. A token that does not cover all applications sees the acts on its own
 // ones.
@@ -29,7 +23,7 @@ func (s *Server) listActs(c echo.Context) error {
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	if err := coverNamed(c, q.Application); err != nil {
+	if err := front.CoverNamed(c.Request(), q.Application); err != nil {
 		return err
 	}
 	if s.audit == nil {
@@ -45,7 +39,7 @@ func (s *Server) listActs(c echo.Context) error {
 	if len(acts) == q.Limit {
 		next = strconv.FormatInt(acts[len(acts)-1].ID, 10)
 	}
-	caller, shown := callerOf(c.Request()), make([]clock.Act, 0, len(acts))
+	caller, shown := front.CallerOf(c.Request()), make([]clock.Act, 0, len(acts))
 	for _, a := range acts {
 		if caller.CoversAll() || a.Application != "" && caller.Covers(a.Application) {
 			shown = append(shown, a)

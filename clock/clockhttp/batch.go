@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 const ndjsonType = "application/x-ndjson"
@@ -29,7 +30,7 @@ func (s *Server) batch(c echo.Context) error {
 	case ndjsonType:
 		return s.ndjson(c, app)
 	}
-	return &problem{
+	return &front.Problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeUnsupportedMediaType, Field: echo.HeaderContentType,
 		Detail: fmt.Sprintf("a batch is application/json (one document) or application/x-ndjson (a line each), not %q",
 			given),
@@ -54,9 +55,9 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 			b = append(b, ',')
 		}
 		b = results[i].append(b, 0)
-		s.metrics.countItem("json", results[i].status)
+		s.front.CountItem("json", results[i].status)
 		if p := results[i].problem; p != nil {
-			s.note(c.Request(), p)
+			s.front.Note(c.Request(), p)
 		}
 	}
 	return s.respondJSON(c, http.StatusOK, append(b, "]}"...))
@@ -65,63 +66,24 @@ func (s *Server) jsonBatch(c echo.Context, app string) error {
 // awaitResults fills in the results, in order. It waits as long as clock.AwaitAll. If any item failed for the server's
 // reasons, it returns one problem for the whole batch: the worst problem of the items, with the longest Retry-After.
 // Its code is unconfirmed if some items were applied.
-func awaitResults(ctx context.Context, items []item, results []result) *problem {
+func awaitResults(ctx context.Context, items []item, results []result) *front.Problem {
 	pending := make([]*clock.Pending, len(items))
 	for i := range items {
 		pending[i] = items[i].pending
 	}
 	clock.AwaitAll(ctx, pending)
-	problems := make([]*problem, len(items))
+	problems := make([]*front.Problem, len(items))
 	for i := range items {
 		d, err := items[i].decided()
 		results[i] = resultOf(&items[i], d, err)
 		problems[i] = results[i].problem
 	}
-	return wholeProblem(problems)
-}
-
-// wholeProblem returns the problem of a whole batch, as awaitResults does. The problem of an applied item is nil.
-func wholeProblem(problems []*problem) *problem {
-	var whole *problem
-	applied := false
-	for _, p := range problems {
-		if p != nil && p.serverFault() {
-			whole = joinProblems(whole, p)
-		} else if p == nil {
-			applied = true
-		}
-	}
-	if whole != nil && applied {
-		whole.Code = clock.CodeUnconfirmed
-		whole.Detail = "some items of the batch were applied, and others failed; repeat the whole batch"
-	}
-	return whole
-}
-
-const joinedDetail = "items of the batch failed; repeat the whole batch: "
-
-// joinProblems adds p, the problem of one item, to the problem of the whole batch. whole is nil for the first item that
-// failed. A client may safely repeat the whole batch after any of these problems.
-func joinProblems(whole, p *problem) *problem {
-	if whole == nil {
-		joined := *p
-		joined.Status, joined.Alarm = http.StatusServiceUnavailable, nil
-		joined.Detail = joinedDetail + p.Detail
-		return &joined
-	}
-	whole.RetryAfter = max(whole.RetryAfter, p.RetryAfter)
-	if whole.cause == nil {
-		whole.cause = p.cause
-	}
-	if p.Code == clock.CodeUnconfirmed {
-		whole.Code, whole.Detail = p.Code, joinedDetail+p.Detail
-	}
-	return whole
+	return front.WholeProblem(problems)
 }
 
 // submitBatch reads the body and submits its items. It submits no item if the body as a whole is wrong.
 func (s *Server) submitBatch(ctx context.Context, c echo.Context, app string) ([]item, error) {
-	b, err := s.readBody(c, BatchBytes, batchBodies)
+	b, err := s.readBody(c, BatchBytes, front.BatchBodies)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +96,7 @@ func (s *Server) submitBatch(ctx context.Context, c echo.Context, app string) ([
 		return nil, err
 	}
 	count := len(lists.sets) + len(lists.cancels)
-	if err := s.Spend(c.Request(), count-1); err != nil {
+	if err := front.Spend(c.Request(), count-1); err != nil {
 		return nil, err
 	}
 	items := make([]item, 0, count)
@@ -216,7 +178,7 @@ func (l *batchLists) take(name string, value []byte) error {
 	}
 	for raw, more := es.next(); more; raw, more = es.next() {
 		if len(l.sets)+len(l.cancels) == BatchItems {
-			return &problem{
+			return &front.Problem{
 				Status: http.StatusRequestEntityTooLarge, Code: clock.CodeBatchTooLarge, Field: name,
 				Detail: fmt.Sprintf("a batch has at most %d items; send several, or stream them as application/x-ndjson", BatchItems),
 			}

@@ -13,26 +13,23 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
-
-// firstBuffer is the size in bytes of a body's first buffer. The buffer grows as bytes arrive, because Content-Length
-// alone must not reserve memory.
-const firstBuffer = 4 << 10
 
 // bufferGrowth is the factor by which a full buffer grows. A buffer never grows past the announced length.
 const bufferGrowth = 4
 
-// body is a whole request body. Its memory counts in the budget until release.
+// body is a whole request body. Its memory counts until release.
 type body struct {
 	bytes      []byte
-	takenBytes int64 // bytes taken from budget
-	takenFrom  class // class that takenBytes counts in
-	largeClass class // class of a buffer larger than firstBuffer
-	budget     *budget
+	takenBytes int64       // bytes taken from memory
+	takenFrom  front.Class // class that takenBytes counts in
+	largeClass front.Class // class of a buffer larger than front.FirstBuffer
+	memory     *front.Memory
 }
 
 func (b *body) release() {
-	b.budget.give(b.takenFrom, b.takenBytes)
+	b.memory.Give(b.takenFrom, b.takenBytes)
 	b.bytes, b.takenBytes = nil, 0
 }
 
@@ -47,33 +44,33 @@ func (s *Server) bodiesEnd() time.Time {
 // cutsWhenStopping shortens a waiting read of the body when the server begins to stop. The caller must call done after
 // the last read.
 func (s *Server) cutsWhenStopping(t *timedReader) (done func() bool) {
-	return context.AfterFunc(s.stopping, func() { _ = t.conn.SetReadDeadline(s.bodiesEnd()) })
+	return context.AfterFunc(s.front.Stopping(), func() { _ = t.conn.SetReadDeadline(s.bodiesEnd()) })
 }
 
-// grow makes room for at least one more byte, and for at most limit bytes in total. It returns false if the budget has
+// grow makes room for at least one more byte, and for at most limit bytes in total. It returns false if there is
 // no memory.
 func (b *body) grow(limit int) bool {
-	size := min(max(firstBuffer, bufferGrowth*cap(b.bytes)), limit)
-	from := smallBodies
-	if size > firstBuffer {
+	size := min(max(front.FirstBuffer, bufferGrowth*cap(b.bytes)), limit)
+	from := front.SmallBodies
+	if size > front.FirstBuffer {
 		from = b.largeClass
 	}
-	if !b.budget.take(from, int64(size)) {
+	if !b.memory.Take(from, int64(size)) {
 		return false
 	}
 	larger := make([]byte, len(b.bytes), size)
 	copy(larger, b.bytes)
-	b.budget.give(b.takenFrom, b.takenBytes)
+	b.memory.Give(b.takenFrom, b.takenBytes)
 	b.bytes, b.takenBytes, b.takenFrom = larger, int64(size), from
 	return true
 }
 
-// readBody reads the body, at most limit bytes. A body larger than firstBuffer counts in the class large. The caller
+// readBody reads the body, at most limit bytes. A body larger than front.FirstBuffer counts in the class large. The caller
 // must release the body when no reference to its bytes is left.
-func (s *Server) readBody(c echo.Context, limit int, large class) (*body, error) {
+func (s *Server) readBody(c echo.Context, limit int, large front.Class) (*body, error) {
 	r := c.Request()
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, &problem{
+		return nil, &front.Problem{
 			Status: http.StatusUnsupportedMediaType, Code: codeUnsupportedMediaType, Field: "Content-Encoding",
 			Detail: fmt.Sprintf("the body has the encoding %q; send it without an encoding", encoding),
 		}
@@ -84,7 +81,7 @@ func (s *Server) readBody(c echo.Context, limit int, large class) (*body, error)
 	if r.ContentLength >= 0 {
 		limit = int(r.ContentLength) // net/http delivers no more bytes
 	}
-	b := &body{budget: s.memory, largeClass: large}
+	b := &body{memory: s.front.Memory, largeClass: large}
 	from := s.wholeBody(c)
 	defer s.cutsWhenStopping(from)()
 	if err := b.read(from, limit); err != nil {
@@ -116,7 +113,7 @@ func (b *body) read(from io.Reader, limit int) error {
 }
 
 func tooLarge(limit int) error {
-	return &problem{
+	return &front.Problem{
 		Status: http.StatusRequestEntityTooLarge, Code: codeBodyTooLarge,
 		Detail: fmt.Sprintf("the body is larger than %d bytes", limit),
 	}
@@ -125,14 +122,14 @@ func tooLarge(limit int) error {
 // brokenBody returns the problem of a body that could not be read to its end.
 func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &problem{Status: http.StatusRequestTimeout, Code: codeRequestTimeout,
+		return &front.Problem{Status: http.StatusRequestTimeout, Code: codeRequestTimeout,
 			Detail: "the body arrived too slowly; send the request again"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) {
-		return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody,
+		return &front.Problem{Status: http.StatusBadRequest, Code: codeIncompleteBody,
 			Detail: "the body ended before its announced length; send the request again"}
 	}
-	return &problem{Status: http.StatusBadRequest, Code: codeIncompleteBody,
+	return &front.Problem{Status: http.StatusBadRequest, Code: codeIncompleteBody,
 		Detail: "the body cannot be read: " + err.Error()}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/bulk"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/settings"
 )
 
@@ -40,7 +41,7 @@ type bulkRequest struct {
 
 // startBulk stores a job, or with dry_run counts what its filter selects.
 func (s *Server) startBulk(c echo.Context) error {
-	b, err := s.readBody(c, smallBytes, largeBodies)
+	b, err := s.readBody(c, smallBytes, front.LargeBodies)
 	if err != nil {
 		return err
 	}
@@ -49,8 +50,8 @@ func (s *Server) startBulk(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if name := callerOf(c.Request()).Name(); name != "" || request.by == "" {
-		request.by = s.By(c.Request()) // no token starts a job under another name
+	if name := front.CallerOf(c.Request()).Name(); name != "" || request.by == "" {
+		request.by = front.By(c.Request()) // no token starts a job under another name
 	}
 	if err := s.mayBulk(c, request.filter.Application); err != nil {
 		return err
@@ -75,7 +76,7 @@ func (s *Server) mayBulk(c echo.Context, application string) error {
 	if s.bulk == nil {
 		return absentPart("this server changes no alarms by filters")
 	}
-	return coverNamed(c, application)
+	return front.CoverNamed(c.Request(), application)
 }
 
 // showBulk responds with a job.
@@ -114,7 +115,7 @@ func (s *Server) listBulk(c echo.Context) error {
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	caller := callerOf(c.Request())
+	caller := front.CallerOf(c.Request())
 	jobs = slices.DeleteFunc(jobs, func(j *bulk.Job) bool { return !covers(caller, j) })
 	b := appendList([]byte(`{"jobs":`), jobs, func(j **bulk.Job, b []byte) []byte { return appendJob(b, *j) })
 	return s.respondRead(c, append(b, '}'))
@@ -136,7 +137,7 @@ func (s *Server) coveredJob(ctx context.Context, c echo.Context) (*bulk.Job, err
 		return nil, err
 	}
 	job, err := s.bulk.Job(ctx, id)
-	if err == nil && !covers(callerOf(c.Request()), job) {
+	if err == nil && !covers(front.CallerOf(c.Request()), job) {
 		return nil, clock.UnknownJob(id)
 	}
 	return job, err

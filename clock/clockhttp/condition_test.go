@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 func TestConditionHeadersAreChecked(t *testing.T) {
@@ -60,7 +61,7 @@ func FuzzCondition(f *testing.F) {
 		} {
 			c, err := setCondition(h)
 			if err != nil {
-				if p := problemOf(err); p.Status != 422 || p.Field == "" {
+				if p := front.ProblemOf(err); p.Status != 422 || p.Field == "" {
 					t.Fatalf("%q: %+v", h, p)
 				}
 				continue

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // kick and discard change one dead or expired alarm.
@@ -33,7 +34,7 @@ func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) 
 	if err != nil {
 		return err
 	}
-	b, err := s.readBody(c, smallBytes, largeBodies)
+	b, err := s.readBody(c, smallBytes, front.LargeBodies)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) 
 	ctx, cancel := opContext(c)
 	defer cancel()
 	asked := op(key, condition)
-	asked.Actor = s.Actor(c.Request())
+	asked.Actor = front.Actor(c.Request())
 	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (s *Server) changeDeadByFilter(
 	if err != nil {
 		return err
 	}
-	q.Actor = s.Actor(c.Request())
+	q.Actor = front.Actor(c.Request())
 	ctx, cancel := lastingContext(c, clock.RequestTimeout)
 	defer cancel()
 	r, err := each(ctx, q)
@@ -93,7 +94,7 @@ func partlyDone(err error, done string, n int) error {
 	if n == 0 || !errors.Is(err, clock.ErrUnavailable) && !errors.Is(err, clock.ErrUnconfirmed) {
 		return err
 	}
-	p := problemOf(err)
+	p := front.ProblemOf(err)
 	p.Detail = fmt.Sprintf("%d alarms were %s, then the request failed; repeat it for the other alarms: %s", n, done,
 		p.Detail)
 	return p
@@ -107,7 +108,7 @@ func (s *Server) readFilter(c echo.Context) (q clock.DeadQuery, err error) {
 	if err := noCondition(c.Request().Header, "a request with a filter accepts no %s, because it changes many alarms"); err != nil {
 		return q, err
 	}
-	b, err := s.readBody(c, smallBytes, largeBodies)
+	b, err := s.readBody(c, smallBytes, front.LargeBodies)
 	if err != nil {
 		return q, err
 	}

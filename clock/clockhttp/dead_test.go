@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // setDead sets an alarm, gives it the state st and returns its path.
@@ -188,7 +189,7 @@ func FuzzFilterBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q, err := decodeFilter(body, "shop")
 		if err != nil {
-			if p := problemOf(err); p.Status != 400 && p.Status != 422 || p.Detail == "" {
+			if p := front.ProblemOf(err); p.Status != 400 && p.Status != 422 || p.Detail == "" {
 				t.Fatalf("%q: %+v", body, p)
 			}
 			return

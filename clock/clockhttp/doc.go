@@ -1,7 +1,8 @@
 // Package clockhttp is clockd's HTTP interface: routes, JSON, streams, and errors as problem+json. No other package
 // imports echo. This package reaches the domain through the interfaces Alarms, Streams and Stats and the functions
-// Nodes and Readiness. openapi.yaml is the contract, written by hand. Tests compare it with the routes and with every
-// response that they receive. openapi-3.0.yaml is made from it by tools/openapi30.
+// Nodes and Readiness. Package front has what it shares with gRPC: connections, callers, memory and failures.
+// openapi.yaml is the contract, written by hand. Tests compare it with the routes and with every response that they
+// receive. openapi-3.0.yaml is made from it by tools/openapi30.
 //
 // # Invariants
 //
@@ -13,13 +14,11 @@
 //  3. No part of a body is ignored. An unknown field, a duplicate field and a wrong type are refused, each with its
 //     name. null means that the field is left out, except for payload (null is a JSON value) and retry.limit (null
 //     means no limit).
-//  4. problemOf turns every failure into a problem (RFC 9457) with a stable code. Only unexpected failures are logged.
+//  4. Every failure is a problem (RFC 9457) with a stable code (front.ProblemOf).
 //  5. Memory is bounded. A body has a cap, a stream has a window, and a page of a list ends before the alarm that would
-//     exceed ListBytes. All bodies and windows together take at most Config.BodyBytes. All responses that wait for
-//     their clients take at most Config.ResponseBytes. Memory is taken as bytes arrive. Each class of requests has a
-//     share that other classes cannot take (budget), and every connection has room for one small body. A request that
-//     does not fit is refused with 413 or 503. Responses about committed changes and events of rings are counted, but
-//     never refused. Few requests for metrics run at once.
+//     exceed ListBytes. All of it counts in front.Memory, as bytes arrive. A request that does not fit is refused with
+//     413 or 503. Responses about committed changes and events of rings are counted, but never refused. Few requests
+//     for metrics run at once.
 //  6. No read or write on a connection lasts longer than Config.ReadTimeout or Config.WriteTimeout. A timeout for the
 //     whole server would cut streams. A whole body must also arrive at Config.BodyRate after Config.BodyGrace.
 //  7. A request that changes data gets its response even if the client has closed its sending half. A read ends then,
@@ -27,25 +26,16 @@
 //     sending half. Requests of such a client are dropped after a second in the queue of writes.
 //  8. A batch and a stream submit their items in order, so the items take effect one after the other. A stream has
 //     exactly one result for each line unless its body ends abnormally.
-//  9. No page of another site can change alarms or take rings (guard). A browser names the page's site in Origin or
-//     Sec-Fetch-Site, and the server's name in Host. Probes and scrapers may use any server name.
+//  9. Every request but a public one passes front.Front.Admit, with the need of its route and the application in its
+//     path. A route without a need refuses every token. Lists over several applications have the covered ones alone.
 //  10. Package ringstream decides what counts as written of the rings of a stream or a reserve, and which rings a
 //     resumed stream lacks. A stream that breaks leaves at most the rings of one flush in doubt.
-//  11. The port also speaks HTTP/2 without TLS, for gRPC clients. Requests share such a connection, so no request sets
-//     its options or closes it, and no deadline outlives a write, because a passed deadline resets its stream. Running
-//     requests take memory (requests), also until their clients have taken the responses: half of requestBytes for each
-//     connection that may be open. A request that finds none is refused. Bytes that no handler has read yet are bounded
-//     by the flow control (receiveBuffer), not by the budget. A connection with many requests that net/http answers
-//     itself, because their heads are too large, is not read until its client takes the responses, and one whose client
-//     resets many streams is read more slowly (streamWatch). Requests that may last have half of the memory of running
-//     requests (takePlace).
-//  12. Procedures of other packages (Mount) share the port, the guard, the limits of bodies and the metrics. Pages
-//     (MountPages) share the port and the metrics; they are public, because they have no data.
-//  13. Each route has a need, or is public. The caller of a request must have a role that allows the need, and cover
-//     the application in the path (authorize). A route without a need refuses every token. Lists over several
-//     applications have the covered ones alone.
-//  14. Each request has an id (identify). The response, its problem and the log lines about the request have it.
-//  15. A Port serves from the start of the node. Until Server.Attach it says what the node waits for, and refuses all
+//  11. The port also speaks HTTP/2 without TLS, for gRPC clients. A running request takes memory until its client has
+//     taken the response, and one that finds none is refused.
+//  12. Procedures of other packages (Mount) share the port, the limits of bodies and the metrics. Pages (MountPages)
+//     share the port and the metrics; they are public, because they have no data.
+//  13. The response to a request, its problem and the log lines about it have its id.
+//  14. A Port serves from the start of the node. Until Server.Attach it says what the node waits for, and refuses all
 //     other requests. No connection ends when the server takes over.
 //
 // # Failures, effects and remedies
@@ -58,19 +48,14 @@
 //	an alarm's writes queue up      503 key_overloaded; a stream or a batch submits more slowly instead    the client repeats
 //	client stops reading a response after WriteTimeout, or BodyTimeout for the whole, the response is cut  the client repeats
 //	client leaves during a read     the read ends, also at the database's server                           no action needed
-//	too many streams over HTTP/2    503 overloaded to further ones; other requests are served              the client repeats
 //	too many reads                  a read waits 2 s for its turn, then 503 overloaded                     the client repeats
 //	no valid token                  401 with the reason; a line of a stream too; other streams end         a person makes a token
 //	token does too much             429 with Retry-After; a stream is read more slowly                     the client repeats
-//	token does not allow it         403 with what is missing                                               a person changes the token
-//	too many connections            a connection over a limit gets 503 and is closed at once               the client reconnects
 //	client waits for less time      "Prefer: wait=5": at most 5 s; 503 overloaded at once if the queue is  the client repeats
 //	                                longer, 503 unconfirmed or unavailable at the end
 //	client leaves during a write    a write that waits long in the queue of writes is dropped              no action needed
 //	response to an answer is lost   a repeated answer gets 409 stale_ring with the alarm and its answer    the client compares
 //	subscriber breaks               the rings of the last flush are in doubt, later ones are unsent        the same ring again
-//	subscriber's host vanishes      within 20 s the kernel ends the connection (findVanished), or on       the client reconnects
-//	                                HTTP/2 the server, whose ping gets no response
 //	node stops                      requests get their responses; streams finish the items they hold       the client reconnects
 //	handler panics                  500, logged with its stack; a stream is cut                            a person
 package clockhttp

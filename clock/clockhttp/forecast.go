@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // forecastSteps are the lengths of steps by name, and the number of steps that a response has if the request does not
@@ -36,10 +37,10 @@ func (s *Server) showForecast(c echo.Context) error {
 	if s.forecast == nil {
 		return absentPart("this server has no forecast")
 	}
-	if err := coverNamed(c, q.Application); err != nil {
+	if err := front.CoverNamed(c.Request(), q.Application); err != nil {
 		return err
 	}
-	if q.Application == "" && !callerOf(c.Request()).CoversAll() {
+	if q.Application == "" && !front.CallerOf(c.Request()).CoversAll() {
 		return clock.Invalid(clock.CodeInvalidValue, "application",
 			"the token does not cover all applications: name one")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 func (s *Server) get(c echo.Context) error {
@@ -17,10 +18,10 @@ func (s *Server) get(c echo.Context) error {
 		return err
 	}
 	b := append(appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a, s.blockers(a)), '\n')
-	if !s.memory.take(responses, int64(cap(b))) {
+	if !s.front.Memory.Take(front.Responses, int64(cap(b))) {
 		return tooManyResponses()
 	}
-	defer s.memory.give(responses, int64(cap(b)))
+	defer s.front.Memory.Give(front.Responses, int64(cap(b)))
 	c.Response().Header().Set("ETag", etag(a))
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, b)
 }
@@ -59,14 +60,14 @@ func refuseBody(c echo.Context) error {
 		return nil
 	}
 	closeAfter(c)
-	return &problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody,
+	return &front.Problem{Status: http.StatusBadRequest, Code: codeUnexpectedBody,
 		Detail: "this request must not have a body"}
 }
 
 // readFailure is clock.UnavailableIfLate for a read, which also ends when its client leaves.
 func readFailure(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return &problem{
+		return &front.Problem{
 			Status: http.StatusRequestTimeout, Code: codeClientLeft,
 			Detail: "the client closed its side of the connection before the alarms were read; keep it open until the response arrives",
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clockd/clockd/clock/front"
 )
 
 // send sends a request with these headers and returns the response. The header Host sets the request's host.
@@ -95,7 +97,7 @@ func TestUnknownHostIsRefused(t *testing.T) {
 		}
 	}
 	refusal := h.send("GET", "/v1/nodes", map[string]string{"Host": "evil.example"}).Body.String()
-	for _, word := range []string{"CLOCKD_HOSTS", codeUnknownHost, "evil.example"} {
+	for _, word := range []string{"CLOCKD_HOSTS", front.CodeUnknownHost, "evil.example"} {
 		if !strings.Contains(refusal, word) {
 			t.Errorf("the refusal does not say %s: %s", word, refusal)
 		}

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -390,7 +391,8 @@ func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, ni
 func newServer(tb testing.TB, deps Deps) *Server {
 	tb.Helper()
 	reg := prometheus.NewRegistry()
-	deps.Readiness, deps.Log, deps.Registerer, deps.Gatherer = func() Readiness { return Readiness{} }, quiet(), reg, reg
+	deps.Readiness, deps.Registerer, deps.Gatherer = func() Readiness { return Readiness{} }, reg, reg
+	deps.Log = cmp.Or(deps.Log, quiet())
 	server, err := New(DefaultConfig(), deps)
 	if err != nil {
 		tb.Fatal(err)

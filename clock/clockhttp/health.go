@@ -48,7 +48,7 @@ func (s *Server) readyz(c echo.Context) error {
 // readyNow returns the readiness of the node and of this server.
 func (s *Server) readyNow() Readiness {
 	r := s.readiness()
-	if s.stopping.Err() != nil {
+	if s.front.Stopping().Err() != nil {
 		r.Ready = false
 		r.Checks = append(r.Checks[:len(r.Checks):len(r.Checks)],
 			Check{Name: "http", Status: "draining", Detail: "the node is stopping"})

@@ -7,108 +7,30 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
-)
-
-// HTTP/2 without TLS is for gRPC clients: they begin with its preface. Many requests share one HTTP/2 connection, so
-// what one request does to its connection over HTTP/1.1 must not happen here.
-
-// receiveBuffer is the most memory in bytes that an HTTP/2 connection holds of bodies that no handler has read yet. It
-// is the least that HTTP/2 allows, because it does not count in the budget.
-const receiveBuffer = 64 << 10
-
-// maxStreams is the most requests that run at once on a connection of HTTP/2. net/http decodes their heads before any
-// handler can refuse them.
-const maxStreams = 100
-
-// Time in which a silent HTTP/2 connection is checked with a ping, and in which the ping must be answered.
-const (
-	silentLimit = 8 * time.Second
-	pingLimit   = 12 * time.Second
-)
-
-// serveHTTP2 lets the server speak HTTP/2 beside HTTP/1.1 on the same port.
-func serveHTTP2(server *http.Server, cfg Config) {
-	server.Protocols = new(http.Protocols)
-	server.Protocols.SetHTTP1(true)
-	server.Protocols.SetUnencryptedHTTP2(true)
-	server.HTTP2 = &http.HTTP2Config{
-		MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: receiveBuffer,
-		MaxReceiveBufferPerStream: receiveBuffer,
-		SendPingTimeout:           silentLimit, PingTimeout: pingLimit, WriteByteTimeout: cfg.WriteTimeout,
-	}
-}
-
-// Memory of a running request of HTTP/2 in bytes: its goroutine, its buffers and a usual head; and of each header
-// beside its text, because a head of many short headers takes several times its length.
-const (
-	requestBytes = 16 << 10
-	headerBytes  = 128
+	"github.com/clockd/clockd/clock/front"
 )
 
 // serveRequest serves a request of HTTP/2, if there is memory for it. The memory counts until the client has taken the
 // response: a client that opens no window could otherwise leave any number of finished requests with the server.
-// net/http's own responses to heads beyond Config.MaxHeaderBytes (431) have a bound of their own (streamWatch).
+// net/http's own responses to heads beyond Config.MaxHeaderBytes (431) have a bound of their own (package front).
 func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request) {
-	size := requestSize(r)
-	if !s.memory.take(requests, size) {
+	size := front.RequestSize(r)
+	if !s.front.Memory.Take(front.Requests, size) {
 		s.refuseRequest(w, r)
 		return
 	}
-	defer s.memory.give(requests, size)
+	defer s.front.Memory.Give(front.Requests, size)
 	s.route(w, r)
-	flushWithin(w, r, s.cfg.WriteTimeout)
-}
-
-// takePlace takes a place for a request of HTTP/2 that may last: a stream, or a worker that waits for rings. Such
-// requests have at most half of the memory of running requests, so that idle ones leave room for others. Give the place
-// back with release.
-func (s *Server) takePlace(r *http.Request) (release func(), err error) {
-	release = func() {}
-	if r.ProtoMajor == 1 {
-		return release, nil
-	}
-	size := requestSize(r)
-	if s.lasting.Add(size) > s.memory.reserved[requests]/2 {
-		s.lasting.Add(-size)
-		return release, &clock.Error{
-			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
-			Detail: "too many streams over HTTP/2 at once; repeat later",
-		}
-	}
-	return func() { s.lasting.Add(-size) }, nil
-}
-
-// requestSize returns the memory of a running request.
-func requestSize(r *http.Request) int64 {
-	head := 2 * len(r.RequestURI)
-	for name, values := range r.Header {
-		for _, v := range values {
-			head += headerBytes + 2*(len(name)+len(v))
-		}
-	}
-	return int64(requestBytes + max(0, head-usualHead))
-}
-
-// usualHead is the memory of a head that requestBytes has room for.
-const usualHead = 4 << 10
-
-// flushWithin waits until the client has taken the response, at most for a time. Without it, net/http would wait after
-// the handler.
-func flushWithin(w http.ResponseWriter, r *http.Request, most time.Duration) {
-	conn := http.NewResponseController(w)
-	_ = conn.SetWriteDeadline(time.Now().Add(most)) // only test recorders do not support it
-	if conn.Flush() == nil {
-		endWriteDeadline(conn, r)
-	}
+	front.FlushWithin(w, r, s.cfg.WriteTimeout)
 }
 
 // refuseRequest responds to a request that finds no memory.
 func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request) {
-	p := problemOf(&clock.Error{
+	p := front.ProblemOf(&clock.Error{
 		Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
 		Detail: "too many requests at once; repeat later",
 	})
-	s.note(r, p)
+	s.front.Note(r, p)
 	s.refusals.refuse(w, r, p)
 }
 
@@ -117,14 +39,5 @@ func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request) {
 func closeAfter(c echo.Context) {
 	if c.Request().ProtoMajor == 1 {
 		c.Response().Header().Set(echo.HeaderConnection, "close")
-	}
-}
-
-// endWriteDeadline clears the deadline of a write that has succeeded. On HTTP/2 a deadline resets its stream when it
-// passes, also while the stream writes nothing. On HTTP/1.1 it stays for the bytes that net/http writes after the
-// handler.
-func endWriteDeadline(conn *http.ResponseController, r *http.Request) {
-	if r.ProtoMajor > 1 {
-		_ = conn.SetWriteDeadline(time.Time{}) // only test recorders do not support it
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // http2 returns a client that speaks HTTP/2 without TLS.
@@ -248,7 +249,7 @@ func TestClosedWindowsHoldBoundedMemory(t *testing.T) {
 	got := map[answer]int{}
 	for range conns {
 		c := h.closedConn()
-		for range maxStreams {
+		for range front.MaxStreams {
 			c.get(0)
 		}
 		for _, a := range c.answers() {
@@ -256,10 +257,10 @@ func TestClosedWindowsHoldBoundedMemory(t *testing.T) {
 		}
 	}
 	if refused := got[answer{status: "503"}] + got[answer{aborted: true}]; got[answer{status: "404"}] != places ||
-		refused != conns*maxStreams-places {
-		t.Errorf("%d places for %d requests: got %v", places, conns*maxStreams, got)
+		refused != conns*front.MaxStreams-places {
+		t.Errorf("%d places for %d requests: got %v", places, conns*front.MaxStreams, got)
 	}
-	if held := h.server.memory.inUse(requests); held != places*requestBytes {
+	if held := h.server.front.Memory.InUse(front.Requests); held != places*front.RequestBytes {
 		t.Errorf("%d bytes are held", held)
 	}
 	if waiting := h.server.refusals.waiting.Load(); waiting > 2*maxBrief {
@@ -308,11 +309,8 @@ func TestUnreadResponsesOfTheServerItselfAreBounded(t *testing.T) {
 			statuses[f.PseudoValue("status")]++
 		}
 	}
-	if got := statuses["431"]; len(statuses) != 1 || got < maxUnserved || got > maxUnserved+1 {
+	if got := statuses["431"]; len(statuses) != 1 || got < front.MaxUnserved || got > front.MaxUnserved+1 {
 		t.Errorf("the responses are %v", statuses)
-	}
-	for all := &h.server.port.listener.(*limitedListener).unserved; all.Load() != 0; { // they end soon after the connection
-		time.Sleep(time.Millisecond)
 	}
 	h.expect(404, "unknown_alarm", "GET", alarms+"/a", "")
 }

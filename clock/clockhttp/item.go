@@ -2,10 +2,10 @@ package clockhttp
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // item is one op of a batch or a stream. It is submitted, or it was refused before that.
@@ -56,12 +56,12 @@ type result struct {
 	businessID string
 	alarm      *clock.Alarm // the alarm after the op; nil if unknown
 	status     int
-	problem    *problem // reason of the failure; nil on success
+	problem    *front.Problem // reason of the failure; nil on success
 }
 
 func resultOf(it *item, d *clock.Decision, err error) result {
 	if err != nil {
-		p := problemOf(err)
+		p := front.ProblemOf(err)
 		return result{businessID: it.businessID, alarm: p.Alarm, status: p.Status, problem: p}
 	}
 	return result{businessID: it.businessID, alarm: &d.Alarm, status: setStatus(d.Verdict)}
@@ -90,17 +90,7 @@ func (r *result) append(b []byte, line int64) []byte {
 		b = append(b, '"')
 	}
 	if r.problem != nil {
-		b = r.problem.appendCause(b)
+		b = appendCause(b, r.problem)
 	}
 	return append(b, '}')
-}
-
-// classes are the status classes of responses, as metrics name them.
-var classes = [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}
-
-func classOf(status int) string {
-	if status < 100 || status > 599 {
-		return classes[http.StatusInternalServerError/100-1]
-	}
-	return classes[status/100-1]
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/clockd/clockd/clock/front"
 )
 
 var (
 	errEndOfLines  = errors.New("end of lines")
-	errLineTooLong = &problem{
+	errLineTooLong = &front.Problem{
 		Status: http.StatusRequestEntityTooLarge, Code: codeLineTooLong,
 		Detail: fmt.Sprintf("the line is longer than %d bytes; it was skipped", LineBytes),
 	}

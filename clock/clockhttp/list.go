@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 func (s *Server) list(c echo.Context) error {
@@ -25,7 +26,7 @@ func (s *Server) list(c echo.Context) error {
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	p := listPage{budget: s.memory, blockers: s.blockers}
+	p := listPage{memory: s.front.Memory, blockers: s.blockers}
 	defer p.release()
 	if err := s.fill(c, &p, q); err != nil {
 		return err
@@ -108,7 +109,7 @@ func listQuery(c echo.Context) (clock.ListQuery, error) {
 	}
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return q, &problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+		return q, &front.Problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
 			Detail: "the query cannot be decoded: " + err.Error()}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // lineStream takes ops line by line. It writes their results in order while it reads on. The handler's goroutine reads,
@@ -53,26 +53,26 @@ const (
 // ndjson serves a stream of lines. After begin it cannot send a problem: the stream ends normally, or the server cuts
 // it.
 func (s *Server) ndjson(c echo.Context, app string) error {
-	leave, err := s.takePlace(c.Request())
+	leave, err := s.front.TakePlace(c.Request())
 	defer leave()
 	if err != nil {
 		return err
 	}
-	if !s.memory.take(streamMemory, idleStreamBytes) {
+	if !s.front.Memory.Take(front.StreamMemory, idleStreamBytes) {
 		return &clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,
 			Detail: "too many streams at once; repeat later",
 		}
 	}
-	defer s.memory.give(streamMemory, idleStreamBytes)
+	defer s.front.Memory.Give(front.StreamMemory, idleStreamBytes)
 	st := &lineStream{
 		s: s, app: app, trace: clock.ParseTraceparent(c.Request().Header["Traceparent"]),
 		request: c.Request(), conn: http.NewResponseController(c.Response().Writer), w: c.Response(),
 		window: newLineQueue(), windowBytes: semaphore.NewWeighted(int64(s.cfg.WindowBytes)),
 	}
 	st.lines = newLineReader(s.streamBody(c), st.growBuffer)
-	defer func() { s.memory.give(streamMemory, st.lines.held()) }()
-	defer s.metrics.open(c, "batchAlarms")()
+	defer func() { s.front.Memory.Give(front.StreamMemory, st.lines.held()) }()
+	defer s.openStream(c, "batchAlarms")()
 	if err := st.begin(c); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (st *lineStream) begin(c echo.Context) error {
 	if err := st.conn.Flush(); err != nil {
 		return errCut
 	}
-	endWriteDeadline(st.conn, st.request)
+	front.EndWriteDeadline(st.conn, st.request)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (st *lineStream) deadline() {
 
 // run reads lines and writes results until the body ends, either side fails, or the server stops.
 func (st *lineStream) run() error {
-	ctx, cancel := context.WithCancel(st.s.stopping)
+	ctx, cancel := context.WithCancel(st.s.front.Stopping())
 	defer cancel()
 	var left context.CancelFunc
 	st.client, left = context.WithCancel(st.request.Context())
@@ -172,11 +172,11 @@ func (st *lineStream) take(ctx context.Context, n int64, line []byte, refused er
 		op, id, refused = st.decode(line)
 	}
 	if refused == nil { // the token may have ended since the stream began
-		refused = st.s.access.Check(callerOf(st.request))
+		refused = st.s.front.CheckCaller(st.request)
 	}
 	if refused == nil {
 		w.size = int64(op.Size())
-		if err := callerOf(st.request).Wait(ctx); err != nil {
+		if err := front.CallerOf(st.request).Wait(ctx); err != nil {
 			return w, errCut
 		}
 	}
@@ -204,7 +204,7 @@ func (st *lineStream) growBuffer(ctx context.Context, more int64) error { return
 func (st *lineStream) reserve(ctx context.Context, n int64) error {
 	const firstWait, longestWait = 5 * time.Millisecond, 200 * time.Millisecond
 	begun := time.Now()
-	for wait := firstWait; !st.s.memory.take(streamMemory, n); wait = min(2*wait, longestWait) {
+	for wait := firstWait; !st.s.front.Memory.Take(front.StreamMemory, n); wait = min(2*wait, longestWait) {
 		if time.Since(begun) > 2*st.s.cfg.WriteTimeout {
 			return errNoMemory
 		}
@@ -246,7 +246,7 @@ func (st *lineStream) submit(ctx context.Context, op clock.Op) *clock.Pending {
 func (st *lineStream) writeResults() (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &panicError{value: v, stack: debug.Stack()}
+			err = front.Panicked(v)
 		}
 	}()
 	var out []byte
@@ -284,7 +284,7 @@ func (st *lineStream) writeResults() (err error) {
 // free gives size bytes back to the window and to the server's memory.
 func (st *lineStream) free(size int64) {
 	st.windowBytes.Release(size)
-	st.s.memory.give(streamMemory, size)
+	st.s.front.Memory.Give(front.StreamMemory, size)
 }
 
 // freeRest gives back the memory of the lines without a written result. Such lines remain after a failed write.
@@ -299,12 +299,12 @@ func (st *lineStream) freeRest() {
 func (st *lineStream) appendResult(b []byte, w *windowLine, d *clock.Decision, err error) []byte {
 	r := resultOf(&w.item, d, err)
 	if r.problem != nil {
-		st.s.note(st.request, r.problem)
-		if r.problem.serverFault() {
+		st.s.front.Note(st.request, r.problem)
+		if r.problem.ServerFault() {
 			r.status = http.StatusServiceUnavailable
 		}
 	}
-	st.s.metrics.countItem("ndjson", r.status)
+	st.s.front.CountItem("ndjson", r.status)
 	return append(r.append(b, w.line), '\n')
 }
 
@@ -319,11 +319,11 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 		err = st.conn.Flush()
 	}
 	if err != nil {
-		resetOnClose(st.request)
-		return out, &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut,
+		front.ResetOnClose(st.request)
+		return out, &front.Problem{Status: http.StatusRequestTimeout, Code: front.CodeStreamCut,
 			Detail: "the results could not be written: " + err.Error()}
 	}
-	endWriteDeadline(st.conn, st.request)
+	front.EndWriteDeadline(st.conn, st.request)
 	if st.window.empty() {
 		return nil, nil // an idle stream holds no buffer
 	}
@@ -331,13 +331,13 @@ func (st *lineStream) write(out []byte) ([]byte, error) {
 }
 
 // errNoMemory is the problem of a stream that found no memory for a line.
-var errNoMemory = &problem{
-	Status: http.StatusServiceUnavailable, Code: codeStreamCut,
+var errNoMemory = &front.Problem{
+	Status: http.StatusServiceUnavailable, Code: front.CodeStreamCut,
 	Detail: "other streams hold all stream memory; send the remaining lines again",
 }
 
 // errCut is the problem of a stream that the server ends before the body ends.
-var errCut = &problem{
-	Status: http.StatusServiceUnavailable, Code: codeStreamCut,
+var errCut = &front.Problem{
+	Status: http.StatusServiceUnavailable, Code: front.CodeStreamCut,
 	Detail: "the node is stopping, or the results could not be written",
 }

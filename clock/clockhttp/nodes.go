@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // NodesView is the database's view of the nodes and the shards.
@@ -57,7 +58,7 @@ func (s *Server) nodes(c echo.Context) error {
 		return clock.UnavailableIfLate(ctx, err)
 	}
 	view, _ := v.(*NodesView)
-	return s.respondRead(c, view.append(nil, callerOf(c.Request()).Covers))
+	return s.respondRead(c, view.append(nil, front.CallerOf(c.Request()).Covers))
 }
 
 // append appends the view, with the covered applications alone. It does not change the view.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 func TestContractIsValid(t *testing.T) {
@@ -113,8 +114,8 @@ func TestContractNamesEveryCode(t *testing.T) {
 		codeNotJSON, codeInvalidPath, codeUnsupportedMediaType, codeBodyTooLarge, clock.CodeBatchTooLarge,
 		codeIncompleteBody, codeRequestTimeout, codeDuplicateField, codeUnknownParameter, codeInvalidCondition,
 		clock.CodeInvalidCursor,
-		codeRingsElsewhere, codeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody,
-		codeClientLeft, codeCrossSite, codeUnknownHost, clock.CodeUnauthenticated, clock.CodeForbidden,
+		codeRingsElsewhere, front.CodeInternal, codeLineTooLong, codeMethodNotAllowed, codeUnknownPath, codeUnexpectedBody,
+		codeClientLeft, front.CodeCrossSite, front.CodeUnknownHost, clock.CodeUnauthenticated, clock.CodeForbidden,
 		clock.CodeRateLimited,
 		clock.CodeUnknownRing, clock.CodeStaleRing, clock.CodeNotDead, clock.CodeRingsOnce, clock.CodeUnknownAlarm,
 		clock.CodeAlreadyRung, clock.CodeRingInDoubt,

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 const (
@@ -17,13 +18,13 @@ const (
 	firstPage = 16 << 10
 )
 
-// listPage builds the response of a list. Its memory counts in the budget until release.
+// listPage builds the response of a list. Its memory counts until release.
 type listPage struct {
 	bytes    []byte
 	scratch  []byte // JSON of the latest alarm
-	budget   *budget
+	memory   *front.Memory
 	blockers Blockers
-	taken    int64              // bytes taken from budget
+	taken    int64              // bytes taken from memory
 	count    int                // alarms on the page
 	full     bool               // true: an alarm has not found room
 	next     clock.ListPosition // where the list goes on; zero: nowhere
@@ -45,18 +46,18 @@ func (p *listPage) add(a *clock.Alarm) bool {
 	return true
 }
 
-// room makes room for size bytes in total. It returns false if the budget does not have them.
+// room makes room for size bytes in total. It returns false if the memory does not have them.
 func (p *listPage) room(size int) bool {
 	if size <= cap(p.bytes) {
 		return true
 	}
 	size = max(size, firstPage, min(2*cap(p.bytes), ListBytes))
-	if !p.budget.take(responses, int64(size)) {
+	if !p.memory.Take(front.Responses, int64(size)) {
 		return false
 	}
 	larger := make([]byte, len(p.bytes), size)
 	copy(larger, p.bytes)
-	p.budget.give(responses, p.taken)
+	p.memory.Give(front.Responses, p.taken)
 	p.bytes, p.taken = larger, int64(size)
 	return true
 }
@@ -84,6 +85,6 @@ func (p *listPage) end(application string) []byte {
 
 // release gives the memory back. Call it when the client has taken the page or has left.
 func (p *listPage) release() {
-	p.budget.give(responses, p.taken)
+	p.memory.Give(front.Responses, p.taken)
 	p.bytes, p.taken = nil, 0
 }

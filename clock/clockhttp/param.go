@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // onlyNumber returns the value of the only parameter that the request may have: a number from 1 to most. Without it the
@@ -45,7 +46,7 @@ func parseNumber(text, name string, most int) (int, error) {
 func queryParams(c echo.Context, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+		return nil, &front.Problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
 			Detail: "the query cannot be decoded: " + err.Error()}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // ServeHTTP routes on the escaped path. echo uses the escaped RawPath if it is set, and the decoded Path otherwise. So
 // handlers could not tell "a%2Fb" from "a%252Fb". Here RawPath is always set: parameters arrive as the client wrote
 // them, and pathParam decodes them once.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.requestIDs.identify(w, r)
+	s.requestIDs.Identify(w, r)
 	if r.ProtoMajor > 1 {
 		s.serveRequest(w, r)
 		return
@@ -33,7 +34,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 func pathParam(c echo.Context, name string) (string, error) {
 	s, err := url.PathUnescape(c.Param(name))
 	if err != nil {
-		return "", &problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+		return "", &front.Problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
 			Detail: "the path cannot be percent-decoded: " + err.Error()}
 	}
 	return s, nil
@@ -71,7 +72,7 @@ func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFu
 func (s *Server) methodNotAllowed() echo.HandlerFunc {
 	return s.handler(&route{name: "none", need: access.Read, handle: func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
-		return echo.ErrMethodNotAllowed
+		return problemOfEcho(echo.ErrMethodNotAllowed)
 	}})
 }
 

@@ -2,7 +2,6 @@ package clockhttp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // Port is the listener of the HTTP interface with its connections. It serves requests from the beginning, while the
@@ -26,7 +26,7 @@ type Port struct {
 	listener   net.Listener
 	handler    atomic.Pointer[http.Handler] // nil: the node starts
 	waitsFor   atomic.Pointer[Check]        // nil: nothing is known
-	requestIDs *requestIDs
+	requestIDs *front.RequestIDs
 	brief      briefResponses
 
 	ended chan struct{} // closed when the listener accepts no more connections
@@ -38,35 +38,13 @@ func Listen(ctx context.Context, cfg Config, log *slog.Logger, into prometheus.R
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	refused := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "clockd_http_connections_refused_total",
-		Help: "Connections closed at once, because too many were open in total or from one address.",
-	})
-	if err := into.Register(refused); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
-	if op, is := errors.AsType[*net.OpError](err); is {
-		err = op.Err // the OpError repeats the address
-	}
+	l, err := front.Listen(ctx, cfg.Config, into)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", cfg.Listen, err)
+		return nil, err
 	}
-	tcp, ok := l.(*net.TCPListener)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("listen on %s: not a TCP listener", cfg.Listen), l.Close())
-	}
-	p := &Port{cfg: cfg, listener: newLimitedListener(tcp, cfg, refused), requestIDs: newRequestIDs(),
+	p := &Port{cfg: cfg, listener: l, requestIDs: front.NewRequestIDs(),
 		brief: briefResponses{writeTimeout: cfg.WriteTimeout}, ended: make(chan struct{})}
-	p.http = &http.Server{
-		Handler: p, ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout,
-		MaxHeaderBytes: cfg.MaxHeaderBytes,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, conn)
-		},
-	}
-	serveHTTP2(p.http, cfg)
+	p.http = front.NewServer(cfg.Config, p, log)
 	go p.serve()
 	return p, nil
 }
@@ -98,14 +76,11 @@ func (p *Port) WaitsFor(c Check) { p.waitsFor.Store(&c) }
 
 // ServeHTTP serves a request.
 func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok && r.ProtoMajor > 1 {
-		defer conn.streams.serve()()
-	}
 	if h := p.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
 	}
-	p.requestIDs.identify(w, r)
+	p.requestIDs.Identify(w, r)
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
 		w.Header().Set(echo.HeaderConnection, "close") // so that net/http does not read the body
 	}
@@ -118,7 +93,7 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.brief.respond(w, r, http.StatusServiceUnavailable, echo.MIMEApplicationJSON,
 			append(readiness.append(nil), '\n'))
 	default:
-		p.brief.refuse(w, r, problemOf(&clock.Error{
+		p.brief.refuse(w, r, front.ProblemOf(&clock.Error{
 			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
 			Detail: "the node is starting; /readyz says what it waits for",
 		}))
@@ -159,10 +134,10 @@ func (b *briefResponses) respond(w http.ResponseWriter, r *http.Request, status 
 		w.WriteHeader(status)
 		_, _ = w.Write(body)
 	}
-	flushWithin(w, r, b.writeTimeout)
+	front.FlushWithin(w, r, b.writeTimeout)
 }
 
-func (b *briefResponses) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
-	w.Header().Set("Retry-After", strconv.FormatInt(p.retrySeconds(), 10))
-	b.respond(w, r, p.Status, problemJSON, append(p.append(nil, requestID(r)), '\n'))
+func (b *briefResponses) refuse(w http.ResponseWriter, r *http.Request, p *front.Problem) {
+	w.Header().Set("Retry-After", strconv.FormatInt(p.RetrySeconds(), 10))
+	b.respond(w, r, p.Status, problemJSON, append(appendProblem(nil, p, front.RequestID(r)), '\n'))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
@@ -47,12 +48,12 @@ func (s *Server) reserve(c echo.Context) error {
 		return err
 	}
 	client := c.Request().Context()
-	if err := s.findVanished(c.Request()); err != nil {
+	if err := front.FindVanished(c.Request()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(client, wait)
 	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
+	defer context.AfterFunc(s.front.Stopping(), cancel)()
 	d, ok := s.pulls.Reserve(ctx, app, count)
 	if !ok {
 		return s.respondJSON(c, http.StatusOK, []byte(`{"rings":[]}`))
@@ -62,7 +63,7 @@ func (s *Server) reserve(c echo.Context) error {
 
 // readReserve reads the body of a reserve, which may be empty.
 func (s *Server) readReserve(c echo.Context) (count int, wait time.Duration, err error) {
-	b, err := s.readBody(c, smallBytes, largeBodies)
+	b, err := s.readBody(c, smallBytes, front.LargeBodies)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -96,7 +97,7 @@ func (s *Server) pulledElsewhere(app string) error {
 	case applied.Target == clock.NoTarget:
 		return unknownTarget(app)
 	default:
-		return &problem{
+		return &front.Problem{
 			Status: http.StatusConflict, Code: codeRingsElsewhere,
 			Detail: fmt.Sprintf("the application's target is %s. To let workers reserve its rings: clockd application set %s --target pull", applied.Target, app),
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
@@ -31,8 +32,8 @@ func (s *Server) newRingResponse(c echo.Context) *ringResponse {
 // nothing.
 func (r *ringResponse) flush(b []byte) error {
 	size := int64(cap(b))
-	r.s.memory.force(responses, size) // not take: rings must not wait for responses that other clients do not read
-	defer r.s.memory.give(responses, size)
+	r.s.front.Memory.Force(front.Responses, size) // not take: rings must not wait for responses that other clients do not read
+	defer r.s.front.Memory.Give(front.Responses, size)
 	err := r.deadline.Begin()
 	if err != nil {
 		r.deadline.End(nil)
@@ -46,7 +47,7 @@ func (r *ringResponse) flush(b []byte) error {
 }
 
 // Flushed returns a mark of what was flushed before the call.
-func (r *ringResponse) Flushed() clock.Flushed { return r.s.Flushed(r.request) }
+func (r *ringResponse) Flushed() clock.Flushed { return front.Flushed(r.request) }
 
 // EndWith makes writes fail when ctx ends, until release is called.
 func (r *ringResponse) EndWith(ctx context.Context) (release func()) { return r.deadline.EndWith(ctx) }
@@ -56,7 +57,7 @@ func (r *ringResponse) result(err error) error {
 	if err == nil {
 		return nil
 	}
-	resetOnClose(r.request)
-	return &problem{Status: http.StatusRequestTimeout, Code: codeStreamCut,
+	front.ResetOnClose(r.request)
+	return &front.Problem{Status: http.StatusRequestTimeout, Code: front.CodeStreamCut,
 		Detail: "rings could not be written: " + err.Error()}
 }

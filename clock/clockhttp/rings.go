@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
@@ -29,19 +30,19 @@ func (s *Server) rings(c echo.Context) error {
 	if err := s.ringsElsewhere(app); err != nil {
 		return err
 	}
-	if err := s.findVanished(c.Request()); err != nil {
+	if err := front.FindVanished(c.Request()); err != nil {
 		return err
 	}
 	sub := s.streams.Subscribe(app)
 	defer sub.Close()
-	defer s.metrics.open(c, "streamRings")()
+	defer s.openStream(c, "streamRings")()
 	record := s.journal.Open(app, c.Request().Header.Get(headerLastEventID))
 	defer record.Close()
 	e := &eventWriter{s.newRingResponse(c)}
 	e.sendHead(c.Response(), record.Opening().Resumed)
 	stream := ringstream.Stream{
 		Writer: e, Subscription: sub, Record: record, Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat,
-		Stopping: s.Stopping(),
+		Stopping: s.front.Stopping().Done(),
 	}
 	return e.result(stream.Run(c.Request().Context()))
 }
@@ -63,7 +64,7 @@ func (s *Server) ringsElsewhere(app string) error {
 		where = fmt.Sprintf("go to RabbitMQ: bind a queue to exchange %q with routing key %q and consume the queue",
 			s.cfg.Exchange, app)
 	}
-	return &problem{
+	return &front.Problem{
 		Status: http.StatusConflict, Code: codeRingsElsewhere,
 		Detail: fmt.Sprintf("the rings of the application %s. To send them to the stream: clockd application set %s --target stream", where, app),
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // Search finds alarms for people. *clock.Search implements it.
@@ -30,15 +31,15 @@ func (s *Server) searchAlarms(c echo.Context) error {
 	if s.search == nil {
 		return absentPart("this server does not search")
 	}
-	p := listPage{budget: s.memory, blockers: s.blockers}
+	p := listPage{memory: s.front.Memory, blockers: s.blockers}
 	defer p.release()
 	if !p.begin() {
 		return tooManyResponses()
 	}
-	if err := coverNamed(c, q.Application); err != nil {
+	if err := front.CoverNamed(c.Request(), q.Application); err != nil {
 		return err
 	}
-	q.Covers = callerOf(c.Request()).Covers
+	q.Covers = front.CallerOf(c.Request()).Covers
 	ctx, cancel := clientContext(c)
 	defer cancel()
 	more, err := s.search.Find(ctx, q, p.add)

@@ -3,11 +3,9 @@ package clockhttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 	"github.com/clockd/clockd/clock/settings"
 )
@@ -52,7 +51,7 @@ type Deps struct {
 	Stats      Stats                           // rates and lateness; nil: GET /v1/stats is 503
 	Nodes      Nodes                           // reader of the nodes; nil: GET /v1/nodes is 503
 	Audit      Audit                           // acts of people; nil: GET /v1/audit is 503
-	Access     Access                          // who may use the interface; nil: everyone may do everything
+	Access     front.Access                    // who may use the interface; nil: everyone may do everything
 	Readiness  func() Readiness                // state for /readyz; must not block
 	Wrap       func(http.Handler) http.Handler // wraps the handler of all requests, for example to trace them; nil: nothing does. The handler sets http.Request.Pattern
 	Log        *slog.Logger
@@ -69,13 +68,10 @@ type Server struct {
 	pulls     Pulls
 	readiness func() Readiness
 	log       *slog.Logger
-	metrics   *metrics
 	echo      *echo.Echo
 	root      http.Handler // the server, wrapped
 	port      *Port        // nil before Attach
-	memory    *budget
-	guard     guard
-	access    Access
+	front     *front.Front
 
 	settings  Settings
 	form      *settings.Form
@@ -90,14 +86,10 @@ type Server struct {
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
 	refusals briefResponses // to requests of HTTP/2 that find no memory
-	lasting  atomic.Int64   // bytes of running requests of HTTP/2 that may last
 
-	requestIDs *requestIDs
+	requestIDs *front.RequestIDs
 
 	bodiesUntil atomic.Pointer[time.Time] // time at which unfinished bodies are cut; nil before the server stops
-
-	stopping context.Context //nolint:containedctx // context that ends when the server begins to drain
-	stop     context.CancelFunc
 }
 
 // New returns a Server. It serves nothing before Attach, and starts no goroutine.
@@ -105,26 +97,22 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
 	}
-	if deps.Access == nil {
-		deps.Access = openAccess{}
-	}
 	if deps.Blockers == nil {
 		deps.Blockers = noBlockers
 	}
-	memory := newBudget(cfg)
-	m, err := newMetrics(deps.Registerer, memory)
+	shared, err := front.New(cfg.Config,
+		front.Deps{Access: deps.Access, Log: deps.Log, Registerer: deps.Registerer})
 	if err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
+		return nil, err
 	}
 	s := &Server{
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
-		readiness: deps.Readiness, log: deps.Log, metrics: m, readNodes: deps.Nodes, settings: deps.Settings,
+		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
 		form: deps.Form, search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
 		stats: deps.Stats,
-		guard: newGuard(cfg), access: deps.Access, audit: deps.Audit, memory: memory, requestIDs: newRequestIDs(),
+		audit: deps.Audit, requestIDs: front.NewRequestIDs(),
 		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
 	}
-	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.echo = s.newEcho(deps.Gatherer)
 	s.root = wrapped(s, deps.Wrap)
 	return s, nil
@@ -136,21 +124,6 @@ func wrapped(h http.Handler, wrap func(http.Handler) http.Handler) http.Handler 
 		return h
 	}
 	return wrap(h)
-}
-
-// connKey is the key of a request's connection in the request's context.
-type connKey struct{}
-
-// resetOnClose makes Close drop the bytes that the client has not taken. Use it for a client that does not read.
-// Without it, the kernel offers these bytes for minutes, and meanwhile the client may not learn that the connection is
-// closed. It does nothing on HTTP/2, where other requests share the connection.
-func resetOnClose(r *http.Request) {
-	if r.ProtoMajor > 1 {
-		return
-	}
-	if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
-		_ = conn.SetLinger(0) // fails only on a broken connection
-	}
 }
 
 func (d *Deps) validate() error {
@@ -166,6 +139,9 @@ func (d *Deps) validate() error {
 	return nil
 }
 
+// Front returns what the server shares with the other interfaces on its port.
+func (s *Server) Front() *front.Front { return s.front }
+
 // Attach makes the port hand all further requests to the server. Call it once, before Run.
 func (s *Server) Attach(p *Port) {
 	s.port = p
@@ -176,7 +152,7 @@ func (s *Server) Attach(p *Port) {
 // stream after the items that the stream holds, and waits for running requests, at most Config.DrainTimeout. Call it
 // only once.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.stop()
+	defer s.front.Stop()
 	select {
 	case <-s.port.ended:
 		return s.port.err
@@ -184,7 +160,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	end := time.Now().Add(s.cfg.DrainBody)
 	s.bodiesUntil.Store(&end)
-	s.stop()
+	s.front.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
 	if err := s.port.drain(ctx); err != nil {
@@ -312,6 +288,9 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 		e.Add(method, alarmPath, s.alarmAction(handlers))
 	}
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
+			err = problemOfEcho(he)
+		}
 		fail := route{name: "none", public: true, handle: func(echo.Context) error { return err }}
 		_ = s.handler(&fail)(c)
 	}
@@ -330,11 +309,11 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 		defer release()
 		if err == nil && r.lasting {
 			var leave func()
-			leave, err = s.takePlace(c.Request())
+			leave, err = s.front.TakePlace(c.Request())
 			defer leave()
 		}
 		if err == nil {
-			err = recovered(r.handle, c)
+			err = front.Recovered(func() error { return r.handle(c) })
 		}
 		switch {
 		case err == nil:
@@ -344,17 +323,34 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 		default:
 			err = s.respondProblem(c, err)
 		}
-		s.metrics.observe(r.name, c, begun)
+		s.observe(r.name, c, begun)
 		s.logRequest(r.name, c, begun)
 		return err
 	}
+}
+
+// admit admits the request of a route, with its caller. A refused request with a body closes its HTTP/1.1 connection.
+// Otherwise net/http reads the body before it sends the response. Call release when the request ends.
+func (s *Server) admit(r *route, c echo.Context) (release func(), err error) {
+	request, release, err := s.front.Admit(c.Request(), front.Need{Right: r.need, Public: r.public, Lasting: r.lasting},
+		func() (string, error) {
+			if c.Param("application") == "" {
+				return "", nil
+			}
+			return pathParam(c, "application")
+		})
+	if err != nil && request.ContentLength != 0 {
+		closeAfter(c)
+	}
+	c.SetRequest(request)
+	return release, err
 }
 
 // logRequest logs a request after its response, for those who follow single requests. Failures are logged by note.
 func (s *Server) logRequest(route string, c echo.Context, begun time.Time) {
 	r := c.Request()
 	if s.log.Enabled(r.Context(), slog.LevelDebug) {
-		s.log.Debug("request served", "request_id", requestID(r), "method", r.Method, "route", route, "status",
+		s.log.Debug("request served", "request_id", front.RequestID(r), "method", r.Method, "route", route, "status",
 			c.Response().Status, "took", time.Since(begun))
 	}
 }
@@ -376,38 +372,24 @@ func (s *Server) limitWrite(c echo.Context, until time.Time) {
 	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(deadline)
 }
 
-// recovered calls the handler and turns its panic into an error.
-func recovered(handle echo.HandlerFunc, c echo.Context) (err error) {
-	defer func() {
-		v := recover()
-		if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares the value itself
-			panic(v)
-		}
-		if v != nil {
-			err = &panicError{value: v, stack: debug.Stack()}
-		}
-	}()
-	return handle(c)
-}
-
 // writeBytes is the size of the parts in which a response is written. Each part has a deadline of its own.
 const writeBytes = 256 << 10
 
 // respondJSON writes a JSON document and a line break, which helps readers at a terminal. Its memory is counted but
 // never refused, because the document may describe a committed change.
 func (s *Server) respondJSON(c echo.Context, status int, b []byte) error {
-	s.memory.force(responses, int64(cap(b)))
-	defer s.memory.give(responses, int64(cap(b)))
+	s.front.Memory.Force(front.Responses, int64(cap(b)))
+	defer s.front.Memory.Give(front.Responses, int64(cap(b)))
 	return s.respond(c, status, echo.MIMEApplicationJSON, append(b, '\n'))
 }
 
 // respondRead writes a JSON document about something that was only read. It is refused when too many responses wait for
 // their clients.
 func (s *Server) respondRead(c echo.Context, b []byte) error {
-	if !s.memory.take(responses, int64(cap(b))) {
+	if !s.front.Memory.Take(front.Responses, int64(cap(b))) {
 		return tooManyResponses()
 	}
-	defer s.memory.give(responses, int64(cap(b)))
+	defer s.front.Memory.Give(front.Responses, int64(cap(b)))
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, '\n'))
 }
 
@@ -425,7 +407,7 @@ func (s *Server) respond(c echo.Context, status int, contentType string, b []byt
 		}
 		n := min(len(b), writeBytes)
 		if _, err := c.Response().Write(b[:n]); err != nil {
-			resetOnClose(c.Request())
+			front.ResetOnClose(c.Request())
 			return nil //nolint:nilerr // see above
 		}
 		b = b[n:]

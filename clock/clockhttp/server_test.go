@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // metric returns the value of the metric with this label value, 0 if the metric does not exist.
@@ -147,7 +148,7 @@ func TestStopWaitsForRunningRequests(t *testing.T) {
 	<-entered
 	stopped := make(chan struct{})
 	go func() { h.stop(); close(stopped) }()
-	<-h.server.stopping.Done()
+	<-h.server.front.Stopping().Done()
 	close(release)
 	if got := <-status; got != 201 {
 		t.Errorf("status %d", got)
@@ -253,8 +254,8 @@ func (h *harness) wantNoMemory() {
 	h.t.Helper()
 	for begun := time.Now(); ; h.do("GET", "/healthz", "") { // the client has its response before the handler ends
 		var left int64
-		for c := range classCount {
-			left += h.server.memory.inUse(c)
+		for c := front.SmallBodies; c <= front.Requests; c++ {
+			left += h.server.front.Memory.InUse(c)
 		}
 		switch {
 		case left == 0:

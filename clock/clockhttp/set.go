@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // bodySlack is the room in bytes for all fields of a set except its payload.
@@ -42,7 +43,7 @@ func (s *Server) readSet(c echo.Context) (*body, *clock.Set, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := s.readBody(c, s.setBytes(), largeBodies)
+	b, err := s.readBody(c, s.setBytes(), front.LargeBodies)
 	if err != nil {
 		return nil, nil, err
 	}

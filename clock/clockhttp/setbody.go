@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // bodyKind is the place of a set's body. It decides which fields the body may have besides the common fields of a set.
@@ -92,7 +93,7 @@ func checkJSON(body []byte) error {
 	if json.Valid(body) && utf8.Valid(body) {
 		return nil
 	}
-	return &problem{Status: 400, Code: codeNotJSON, Detail: whyNotJSON(body)}
+	return &front.Problem{Status: 400, Code: codeNotJSON, Detail: whyNotJSON(body)}
 }
 
 func whyNotJSON(body []byte) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // deepJSON returns a JSON value with this many levels.
@@ -360,7 +361,7 @@ func FuzzSetBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, kind uint8) {
 		b, err := decodeSet(body, bodyKind(kind%3))
 		if err != nil {
-			if p := problemOf(err); p.Status >= 500 || p.Detail == "" {
+			if p := front.ProblemOf(err); p.Status >= 500 || p.Detail == "" {
 				t.Fatalf("%s: %+v", body, p)
 			}
 			return

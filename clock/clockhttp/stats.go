@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/stats"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) showStats(c echo.Context) error {
 	if s.stats == nil {
 		return absentPart("this node keeps no statistics")
 	}
-	if err := coverNamed(c, application); err != nil {
+	if err := front.CoverNamed(c.Request(), application); err != nil {
 		return err
 	}
 	steps, start := s.stats.Last(of)
@@ -45,7 +46,7 @@ func (s *Server) showStats(c echo.Context) error {
 		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
 			Detail: "the database's clock is not known yet; repeat later"}
 	}
-	if caller := callerOf(c.Request()); !caller.CoversAll() {
+	if caller := front.CallerOf(c.Request()); !caller.CoversAll() {
 		steps = coveredSteps(steps, caller.Covers)
 	}
 	return s.respondRead(c, appendStats(make([]byte, 0, 32<<10), of, application, steps, start))

@@ -314,12 +314,13 @@ func newServer(
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes,
 		BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Host: server, Blockers: why.ofAlarm})
+	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Blockers: why.ofAlarm,
+		Front: server.Front(), RingsElsewhere: server.RingsElsewhere, Ready: server.Ready})
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range rpc.Procedures() {
-		server.Mount(clockhttp.Procedure(p))
+		server.Mount(p)
 	}
 	return server, nil
 }

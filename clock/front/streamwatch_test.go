@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"bytes"
@@ -50,6 +50,29 @@ func FuzzFrameScanner(f *testing.F) {
 			t.Errorf("found %v, want %v", got, want)
 		}
 	})
+}
+
+// The end of a connection takes its streams without a handler out of the count of all connections.
+func TestEndedConnectionHasNoUnservedStreams(t *testing.T) {
+	t.Parallel()
+	all := new(atomic.Int64)
+	w := newStreamWatch(all, time.Minute)
+	var b bytes.Buffer
+	framer := http2.NewFramer(&b, nil)
+	w.read([]byte(http2.ClientPreface))
+	for stream := uint32(1); stream < 6; stream += 2 {
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, EndHeaders: true, EndStream: true})
+	}
+	w.read(b.Bytes())
+	done := w.serve()
+	if all.Load() != 2 {
+		t.Errorf("%d of three streams are without a handler while one is served", all.Load())
+	}
+	w.close()
+	done()
+	if all.Load() != 0 {
+		t.Errorf("%d streams are left of the ended connection", all.Load())
+	}
 }
 
 // Too many resets at once slow down their connection. Resets of ended streams do not.

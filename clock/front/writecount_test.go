@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"context"
@@ -13,20 +13,20 @@ import (
 func TestFlushedBytesAreWrittenAfterTheNextWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		conn := &limitedConn{}
-		underWay := conn.writes.begin()
-		f := Flushed{conn, conn.writes.latest()}
-		conn.writes.end(underWay)
+		c := &conn{}
+		underWay := c.writes.begin()
+		f := flushed{c, c.writes.latest()}
+		c.writes.end(underWay)
 		if f.Written() {
 			t.Error("written by a write that began before the flush")
 		}
-		conn.writes.begin() // fails, so it does not end
+		c.writes.begin() // fails, so it does not end
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := f.Await(ctx); !errors.Is(err, context.DeadlineExceeded) || f.Written() {
 			t.Errorf("without a further write: %v", err)
 		}
-		go func() { conn.writes.end(conn.writes.begin()) }()
+		go func() { c.writes.end(c.writes.begin()) }()
 		if err := f.Await(t.Context()); err != nil || !f.Written() {
 			t.Errorf("after a further write: %v", err)
 		}
@@ -36,7 +36,7 @@ func TestFlushedBytesAreWrittenAfterTheNextWrite(t *testing.T) {
 // A flush over HTTP/1.1 writes to the kernel itself.
 func TestFlushOfOneRequestWritesAtOnce(t *testing.T) {
 	t.Parallel()
-	if f := (Flushed{}); !f.Written() || f.Await(t.Context()) != nil {
+	if f := (flushed{}); !f.Written() || f.Await(t.Context()) != nil {
 		t.Error("a mark without a connection is not written")
 	}
 }

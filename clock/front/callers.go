@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"context"
@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
 )
 
@@ -61,67 +60,71 @@ func forwarded(h http.Header) bool {
 // callerKey is the key of a request's caller in the request's context.
 type callerKey struct{}
 
-// callerOf returns the caller of a request. A request that authorize has not seen has a caller that may do nothing.
-func callerOf(r *http.Request) *access.Caller {
+// CallerOf returns the caller of a request. A request that Admit has not seen has a caller that may do nothing.
+func CallerOf(r *http.Request) *access.Caller {
 	if c, known := r.Context().Value(callerKey{}).(*access.Caller); known {
 		return c
 	}
 	return new(access.Caller)
 }
 
-// authorize finds out who calls, and puts the caller into the request's context. It returns an error unless the caller
-// may use the route, with the application in its path if there is one. Call release when the request ends.
-func (s *Server) authorize(r *route, c echo.Context) (release func(), err error) {
-	release, request := func() {}, c.Request()
-	caller, err := s.access.Caller(access.Request{
-		Authorization: request.Header["Authorization"], Forwarded: forwarded(request.Header),
-		Address: remoteAddress(request),
+// Need says what the caller of a request must be allowed.
+type Need struct {
+	Right   access.Need
+	Public  bool // every one may send the request, under any server name
+	Lasting bool // the response may last, so it ends when the caller's token is not valid any more
+}
+
+// Admit asks the guard, finds out who calls, and returns the request with its caller. It returns an error unless the
+// caller may send the request about the application. application returns "" for a request about none. Call release when
+// the request ends.
+func (f *Front) Admit(
+	r *http.Request, need Need, application func() (string, error),
+) (admitted *http.Request, release func(), err error) {
+	release = func() {}
+	if need.Public {
+		return r, release, nil
+	}
+	if err := f.guard.admit(need.Right, r); err != nil {
+		return r, release, err
+	}
+	caller, err := f.access.Caller(access.Request{
+		Authorization: r.Header["Authorization"], Forwarded: forwarded(r.Header), Address: remoteAddress(r),
 	})
 	if err != nil {
-		return release, err
+		return r, release, err
 	}
+	if err := authorize(caller, need.Right, application); err != nil {
+		return r, release, err
+	}
+	ctx := context.WithValue(r.Context(), callerKey{}, caller)
+	if need.Lasting {
+		ctx, release = f.access.Keep(ctx, caller)
+	}
+	return r.WithContext(ctx), release, nil
+}
+
+// authorize returns an error unless the caller has the right, covers the application, and has an operation left.
+func authorize(caller *access.Caller, right access.Need, application func() (string, error)) error {
 	if caller != access.Anyone {
-		if err := caller.Allow(r.need); err != nil {
-			return release, err
+		if err := caller.Allow(right); err != nil {
+			return err
 		}
 	}
-	if c.Param("application") != "" {
-		app, err := pathParam(c, "application")
-		if err != nil {
-			return release, err
-		}
+	app, err := application()
+	if err != nil {
+		return err
+	}
+	if app != "" {
 		if err := caller.Cover(app); err != nil {
-			return release, err
+			return err
 		}
 	}
-	if err := caller.Spend(1); err != nil {
-		return release, err
-	}
-	ctx := context.WithValue(request.Context(), callerKey{}, caller)
-	if r.lasting {
-		ctx, release = s.access.Keep(ctx, caller)
-	}
-	c.SetRequest(request.WithContext(ctx))
-	return release, nil
+	return caller.Spend(1)
 }
 
-// coverNamed returns a clock.ErrForbidden unless the caller may use the application that the request names. A request
-// that names none passes.
-func coverNamed(c echo.Context, application string) error {
-	if application == "" {
-		return nil
-	}
-	return callerOf(c.Request()).Cover(application)
-}
-
-// Authorize returns a clock.ErrForbidden unless the caller of the request may use the application.
-func (s *Server) Authorize(r *http.Request, application string) error {
-	return callerOf(r).Cover(application)
-}
-
-// Spend counts further operations of a request, of which one is counted already. It returns a clock.ErrLimited if they
-// are too many.
-func (s *Server) Spend(r *http.Request, operations int) error { return callerOf(r).Spend(operations) }
+// CheckCaller returns a clock.ErrUnauthenticated if the token of the request's caller is not valid any more.
+func (f *Front) CheckCaller(r *http.Request) error { return f.access.Check(CallerOf(r)) }
 
 // remoteAddress returns the address that stands for the client's host.
 func remoteAddress(r *http.Request) netip.Addr {
@@ -131,8 +134,8 @@ func remoteAddress(r *http.Request) netip.Addr {
 
 // By returns the name for the answers of a request that names nobody: the name of the caller's token, or the address of
 // the client.
-func (s *Server) By(r *http.Request) string {
-	if name := callerOf(r).Name(); name != "" {
+func By(r *http.Request) string {
+	if name := CallerOf(r).Name(); name != "" {
 		return name
 	}
 	return clientAddress(r)
@@ -142,4 +145,10 @@ func (s *Server) By(r *http.Request) string {
 func clientAddress(r *http.Request) string {
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return address
+}
+
+// Actor returns who sends a request, for the audit.
+func Actor(r *http.Request) *clock.Actor {
+	caller := CallerOf(r)
+	return &clock.Actor{Name: caller.Name(), Token: caller.TokenID(), From: clientAddress(r)}
 }

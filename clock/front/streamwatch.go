@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"encoding/binary"
@@ -24,13 +24,13 @@ import (
 // latter a connection may have none. Shortly after its start, and before the end of its response is written, each
 // request is such a stream.
 const (
-	maxUnserved    = 16
+	MaxUnserved    = 16
 	maxUnservedAll = 512
 )
 
 // Resets of streams by their client that do not slow down its connection: at once, and a second.
 const (
-	resetsAtOnce    = maxStreams
+	resetsAtOnce    = MaxStreams
 	resetsPerSecond = 100
 )
 
@@ -151,7 +151,7 @@ func (w *streamWatch) many() bool {
 	if !w.isHTTP2() || w.in.within() {
 		return false
 	}
-	return w.counted > maxUnserved || w.counted > 0 && w.all.Load() > maxUnservedAll
+	return w.counted > MaxUnserved || w.counted > 0 && w.all.Load() > maxUnservedAll
 }
 
 // awaitTurn waits until the connection may be read further.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package clockhttp
+package front
 
 import "net"
 

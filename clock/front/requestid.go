@@ -1,44 +1,46 @@
-package clockhttp
+package front
 
 import (
 	"crypto/rand"
 	"net/http"
 	"strconv"
 	"sync/atomic"
-
-	"github.com/labstack/echo/v4"
 )
+
+// headerRequestID is the header of a request id, in its canonical form.
+const headerRequestID = "X-Request-Id"
 
 // maxRequestID is the most bytes of a request id that a client gives.
 const maxRequestID = 128
 
-// requestIDs makes request ids. The random part is unlike that of any other process, so no two requests of a cluster
+// RequestIDs makes request ids. The random part is unlike that of any other process, so no two requests of a cluster
 // have the same id.
-type requestIDs struct {
+type RequestIDs struct {
 	process string // random text of this process, with a hyphen
 	last    atomic.Uint64
 }
 
-func newRequestIDs() *requestIDs { return &requestIDs{process: rand.Text()[:13] + "-"} }
+// NewRequestIDs returns a maker of ids.
+func NewRequestIDs() *RequestIDs { return &RequestIDs{process: rand.Text()[:13] + "-"} }
 
-func (ids *requestIDs) next() string {
+func (ids *RequestIDs) next() string {
 	var b [32]byte
 	return string(strconv.AppendUint(append(b[:0], ids.process...), ids.last.Add(1), 36))
 }
 
-// identify gives the request its id, and repeats the id in the response. The id is the header X-Request-Id of the
+// Identify gives the request its id, and repeats the id in the response. The id is the header X-Request-Id of the
 // request if it is valid, else a new one.
-func (ids *requestIDs) identify(w http.ResponseWriter, r *http.Request) {
-	given := r.Header[echo.HeaderXRequestID]
+func (ids *RequestIDs) Identify(w http.ResponseWriter, r *http.Request) {
+	given := r.Header[headerRequestID]
 	if len(given) != 1 || !validRequestID(given[0]) {
 		given = []string{ids.next()}
-		r.Header[echo.HeaderXRequestID] = given
+		r.Header[headerRequestID] = given
 	}
-	w.Header()[echo.HeaderXRequestID] = given
+	w.Header()[headerRequestID] = given
 }
 
-// requestID returns the id of a request that identify has seen, "" for another request.
-func requestID(r *http.Request) string { return r.Header.Get(echo.HeaderXRequestID) }
+// RequestID returns the id of a request that Identify has seen, "" for another request.
+func RequestID(r *http.Request) string { return r.Header.Get(headerRequestID) }
 
 // validRequestID reports whether an id is safe in logs, headers and commands: 1 to 128 letters, digits and signs out of
 // -._~:/+=@.

@@ -1,7 +1,9 @@
-package clockhttp
+package front
 
 import (
+	"fmt"
 	"net"
+	"net/http"
 	"time"
 )
 
@@ -15,7 +17,19 @@ const (
 	unansweredLimit   = 12 * time.Second
 )
 
-// findVanished makes the kernel end the connection when its remote host no longer acknowledges anything.
+// FindVanished makes the kernel end the connection of a lasting response when its remote host no longer acknowledges
+// anything. On HTTP/2 the server's pings do so.
+func FindVanished(r *http.Request) error {
+	c := connOf(r)
+	if c == nil || r.ProtoMajor > 1 {
+		return nil
+	}
+	if err := findVanished(c.TCPConn); err != nil {
+		return fmt.Errorf("set the connection's limits: %w", err)
+	}
+	return nil
+}
+
 func findVanished(conn *net.TCPConn) error {
 	err := conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepaliveIdle, Interval: keepaliveInterval,
 		Count: keepaliveCount})

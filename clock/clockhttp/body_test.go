@@ -12,38 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
-
-// TestBudgetKeepsEachShare takes and gives memory at random. Each class can always take its share, and all classes
-// together never have more than the total.
-func TestBudgetKeepsEachShare(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		b := newBudget(DefaultConfig())
-		for range 50 {
-			c := class(rapid.IntRange(0, int(classCount)-1).Draw(rt, "class"))
-			n := int64(rapid.IntRange(0, 20<<20).Draw(rt, "bytes"))
-			if rapid.Bool().Draw(rt, "give") {
-				b.give(c, min(n, b.inUse(c)))
-				continue
-			}
-			within := b.inUse(c)+n <= b.reserved[c]
-			if took := b.take(c, n); within && !took {
-				rt.Fatalf("%s: %d bytes within its share are refused", classNames[c], n)
-			}
-			var all int64
-			for c := range classCount {
-				all += b.inUse(c)
-			}
-			if all > b.total {
-				rt.Fatalf("%d bytes of %d are taken", all, b.total)
-			}
-		}
-	})
-}
 
 // TestSmallBodiesFindMemoryBesideStalledClients opens 120 idle streams, 120 streams with a stalled line, 120 stalled
 // large bodies and 120 stalled small bodies. Then it fills the rest of the other classes. Every small set and a new
@@ -69,17 +40,17 @@ func TestSmallBodiesFindMemoryBesideStalledClients(t *testing.T) {
 		}
 	}
 	h.awaitMetric("clockd_http_streams", "batchAlarms", 2*sockets)
-	for begun := time.Now(); h.server.memory.inUse(smallBodies) < sockets*100 ||
-		h.server.memory.inUse(largeBodies) < sockets*int64(len(half)); {
+	for begun := time.Now(); h.server.front.Memory.InUse(front.SmallBodies) < sockets*100 ||
+		h.server.front.Memory.InUse(front.LargeBodies) < sockets*int64(len(half)); {
 		if time.Since(begun) > hangLimit {
 			t.Fatal("the server did not begin to read the stalled bodies")
 		}
 		h.do("GET", "/healthz", "")
 	}
 	fill := func() { // takes all memory that large bodies and batches can still take
-		for _, c := range []class{largeBodies, batchBodies} {
+		for _, c := range []front.Class{front.LargeBodies, front.BatchBodies} {
 			for n := int64(1 << 20); n > 0; n /= 2 {
-				for h.server.memory.take(c, n) { // take until n bytes no longer fit
+				for h.server.front.Memory.Take(c, n) { // take until n bytes no longer fit
 				}
 			}
 		}
@@ -135,8 +106,8 @@ func TestStreamGivesMemoryBackWithEachResult(t *testing.T) {
 		c.send(fmt.Sprintf(`{"business_id":"%d","delay":"1h","text":"%050000d"}`+"\n", i, i))
 		c.expect(i+1, fmt.Sprintf("%d 201 1 scheduled", i))
 	}
-	if most := int64(idleStreamBytes + lineRoom); h.server.memory.inUse(streamMemory) > most+100_000 {
-		t.Errorf("a stream without waiting lines holds %d bytes", h.server.memory.inUse(streamMemory))
+	if most := int64(idleStreamBytes + lineRoom); h.server.front.Memory.InUse(front.StreamMemory) > most+100_000 {
+		t.Errorf("a stream without waiting lines holds %d bytes", h.server.front.Memory.InUse(front.StreamMemory))
 	}
 	_ = c.in.Close()
 	c.expectEnd()
@@ -152,14 +123,14 @@ func TestStreamsWaitForMemory(t *testing.T) {
 	c.expect(1, "a 201 1 scheduled")
 	var taken int64
 	for n := int64(1 << 20); n > 0; n /= 2 {
-		for h.server.memory.take(streamMemory, n) {
+		for h.server.front.Memory.Take(front.StreamMemory, n) {
 			taken += n
 		}
 	}
 	h.expect(503, "overloaded", "POST", alarms, "", "Content-Type: "+ndjsonType)
 	c.send(`{"business_id":"b","delay":"1h"}` + "\n")
 	h.expect(201, "", "PUT", alarms+"/small", `{"delay":"1h"}`)
-	h.server.memory.give(streamMemory, taken)
+	h.server.front.Memory.Give(front.StreamMemory, taken)
 	c.expect(2, "b 201 1 scheduled")
 	_ = c.in.Close()
 	c.expectEnd()
@@ -185,18 +156,18 @@ func TestUnreadListsKeepWithinTheResponseMemory(t *testing.T) {
 		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 		fmt.Fprintf(conn, "GET %s?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n", alarms)
 	}
-	for begun := time.Now(); h.server.memory.inUse(responses) < budget/4*3; h.do("GET", "/healthz", "") {
+	for begun := time.Now(); h.server.front.Memory.InUse(front.Responses) < budget/4*3; h.do("GET", "/healthz", "") {
 		if time.Since(begun) > hangLimit {
-			t.Fatalf("responses hold only %d bytes", h.server.memory.inUse(responses))
+			t.Fatalf("responses hold only %d bytes", h.server.front.Memory.InUse(front.Responses))
 		}
 	}
 	after := heap()
-	t.Logf("%d bytes of responses; the heap grew by %d KiB", h.server.memory.inUse(responses), int64(after-before)>>10)
+	t.Logf("%d bytes of responses; the heap grew by %d KiB", h.server.front.Memory.InUse(front.Responses), int64(after-before)>>10)
 	if after > before+8*budget { // room for the rows that lists read and for 40 connections; without the budget the heap grows by 2.5 GB
 		t.Errorf("the heap grew by %d bytes", after-before)
 	}
-	if h.server.memory.inUse(responses) > budget {
-		t.Errorf("responses hold %d bytes", h.server.memory.inUse(responses))
+	if h.server.front.Memory.InUse(front.Responses) > budget {
+		t.Errorf("responses hold %d bytes", h.server.front.Memory.InUse(front.Responses))
 	}
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
 }
@@ -311,7 +282,7 @@ func TestReadsNeedMemoryForTheirResponses(t *testing.T) {
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
 	var taken int64
 	for n := int64(1 << 20); n > 0; n /= 2 {
-		for h.server.memory.take(responses, n) {
+		for h.server.front.Memory.Take(front.Responses, n) {
 			taken += n
 		}
 	}
@@ -321,7 +292,7 @@ func TestReadsNeedMemoryForTheirResponses(t *testing.T) {
 	}
 	h.expect(200, "", "PUT", alarms+"/a", `{"delay":"2h"}`)
 	h.expect(200, "", "GET", "/readyz", "")
-	h.server.memory.give(responses, taken)
+	h.server.front.Memory.Give(front.Responses, taken)
 	for _, path := range reads {
 		h.expect(200, "", "GET", path, "")
 	}

@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"net"

@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-
-	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock/access"
 )
@@ -29,27 +27,11 @@ func newGuard(cfg Config) guard {
 	return g
 }
 
-// admit asks the guard, and finds out who calls. A refused request with a body closes its HTTP/1.1 connection.
-// Otherwise net/http reads the body before it sends the response. Call release when the request ends.
-func (s *Server) admit(r *route, c echo.Context) (release func(), err error) {
-	release = func() {}
-	if r.public {
-		return release, nil
-	}
-	if err = s.guard.admit(r.need, c.Request()); err == nil {
-		release, err = s.authorize(r, c)
-	}
-	if err != nil && c.Request().ContentLength != 0 {
-		closeAfter(c)
-	}
-	return release, err
-}
-
 // admit returns the problem that refuses the request, or nil.
 func (g guard) admit(need access.Need, r *http.Request) error {
 	if host := hostName(r.Host); !g.isOwnName(host) {
-		return &problem{
-			Status: http.StatusForbidden, Code: codeUnknownHost,
+		return &Problem{
+			Status: http.StatusForbidden, Code: CodeUnknownHost,
 			Detail: fmt.Sprintf("%q is not a name of this server: if the name is yours, add it to CLOCKD_HOSTS", host),
 		}
 	}
@@ -59,8 +41,8 @@ func (g guard) admit(need access.Need, r *http.Request) error {
 	changing := *r
 	changing.Method = http.MethodPost // Check admits every GET, but GET /rings takes rings
 	if g.crossOrigin.Check(&changing) != nil || r.Method == http.MethodGet && fromUnknownPage(r) {
-		return &problem{
-			Status: http.StatusForbidden, Code: codeCrossSite,
+		return &Problem{
+			Status: http.StatusForbidden, Code: CodeCrossSite,
 			Detail: "a page of another site may not do this: the headers Origin or Sec-Fetch-Site name another site",
 		}
 	}

@@ -1,4 +1,4 @@
-package clockhttp
+package front
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-var _ clock.Flushed = Flushed{}
+var _ clock.Flushed = flushed{}
 
 // writeCount numbers the writes of a connection to the kernel, from 1 on. Safe for concurrent use.
 type writeCount struct {
@@ -58,25 +58,25 @@ func (c *writeCount) endedAfter(number uint64) (ended bool, changed <-chan struc
 	return false, c.next
 }
 
-// Flushed is a moment at which the response to a request was flushed. On HTTP/2 a flush ends when the bytes are in a
+// flushed is a moment at which the response to a request was flushed. On HTTP/2 a flush ends when the bytes are in a
 // buffer that all streams of the connection share. If the process dies then, they are lost. But when a write of the
 // connection to the kernel that began after the flush has ended, it or an earlier one had the bytes.
-type Flushed struct {
-	conn  *limitedConn // nil: the flush itself wrote the bytes to the kernel
-	write uint64       // latest write that had begun
+type flushed struct {
+	conn  *conn  // nil: the flush itself wrote the bytes to the kernel
+	write uint64 // latest write that had begun
 }
 
 // Flushed returns a mark of what the response to r has flushed before the call.
-func (s *Server) Flushed(r *http.Request) clock.Flushed {
-	conn, counts := r.Context().Value(connKey{}).(*limitedConn)
-	if !counts || r.ProtoMajor == 1 {
-		return Flushed{}
+func Flushed(r *http.Request) clock.Flushed {
+	c := connOf(r)
+	if c == nil || r.ProtoMajor == 1 {
+		return flushed{}
 	}
-	return Flushed{conn, conn.writes.latest()}
+	return flushed{c, c.writes.latest()}
 }
 
 // Written reports whether the kernel has the bytes for certain.
-func (f Flushed) Written() bool {
+func (f flushed) Written() bool {
 	if f.conn == nil {
 		return true
 	}
@@ -86,7 +86,7 @@ func (f Flushed) Written() bool {
 
 // Await returns when the kernel has the bytes for certain, or with the error of ctx. It needs a further flush on the
 // same connection.
-func (f Flushed) Await(ctx context.Context) error {
+func (f flushed) Await(ctx context.Context) error {
 	for f.conn != nil {
 		written, changed := f.conn.writes.endedAfter(f.write)
 		if written {
