@@ -151,8 +151,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return CutDuration(d)
 }
 
-// AppendDuration appends d in the form that ParseDuration reads, without zeros: "1h30m", "250ms", "0s". d is a number of
-// milliseconds and not negative.
+// AppendDuration appends d in the form that ParseDuration reads, without zeros: "1h30m", "250ms", "0s". d is a number
+// of milliseconds and not negative.
 func AppendDuration(b []byte, d time.Duration) []byte {
 	from := len(b)
 	for _, u := range [...]struct {

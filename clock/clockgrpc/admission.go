@@ -8,7 +8,8 @@ import (
 	"github.com/clockd/clockd/clock/front"
 )
 
-// admission refuses calls for applications that the caller may not use. The server has checked the caller's role before.
+// admission refuses calls for applications that the caller may not use. The server has checked the caller's role
+// before.
 type admission struct{}
 
 // WrapUnary wraps a procedure with one response.

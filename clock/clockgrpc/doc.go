@@ -11,12 +11,12 @@
 //     before a request is decoded have none: a message that cannot be decoded, or a compressed message.
 //  3. An alarm in a Problem has no payload, because clients limit the headers that carry it.
 //  4. The server of the port reads the body of a request before this package does, so its limits of bodies, memory and
-//     time hold. A response counts in the memory of responses while it is written. A page of a list and an alarm that is read are refused
-//     if there is no memory.
+//     time hold. A response counts in the memory of responses while it is written. A page of a list and an alarm that
+//     is read are refused if there is no memory.
 //  5. No write lasts longer than Config.WriteTimeout. connect drops the errors of flushes, so the writer of each call
 //     keeps them.
-//  6. The server finds the caller of a request and checks its role (front.Front.Admit). admission checks the application of each request, and
-//     asks for all applications if a request has none.
+//  6. The server finds the caller of a request and checks its role (front.Front.Admit). admission checks the
+//     application of each request, and asks for all applications if a request has none.
 //  7. Package ringstream decides what counts as written on a stream of rings, and which rings a resumed stream lacks.
 //  8. Health checks and reflection serve the protocols of gRPC alone: their failures have no Problem, unless the server
 //     refuses the call.

@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
-// responseWriter writes the response of a call. Each write has a deadline and counts in the memory of responses. It keeps the
-// first error, because connect drops the errors of flushes.
+// responseWriter writes the response of a call. Each write has a deadline and counts in the memory of responses. It
+// keeps the first error, because connect drops the errors of flushes.
 type responseWriter struct {
 	call     *call
 	inner    http.ResponseWriter

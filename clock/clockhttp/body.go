@@ -65,8 +65,8 @@ func (b *body) grow(limit int) bool {
 	return true
 }
 
-// readBody reads the body, at most limit bytes. A body larger than front.FirstBuffer counts in the class large. The caller
-// must release the body when no reference to its bytes is left.
+// readBody reads the body, at most limit bytes. A body larger than front.FirstBuffer counts in the class large. The
+// caller must release the body when no reference to its bytes is left.
 func (s *Server) readBody(c echo.Context, limit int, large front.Class) (*body, error) {
 	r := c.Request()
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {

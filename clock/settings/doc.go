@@ -16,8 +16,8 @@
 //
 // # Invariants
 //
-//  1. Form.Parse and Form.Encode agree: what Encode writes is read as the same settings. A field that decides nothing is
-//     not written.
+//  1. Form.Parse and Form.Encode agree: what Encode writes is read as the same settings. A field that decides nothing
+//     is not written.
 //  2. A document with an unknown field is refused. So an older build never applies a part of a newer document.
 //  3. A Snapshot, and what it holds, never changes. The pointer of a part's value stays the same until its content
 //     changes, so a target can know by it whether to make a new client.

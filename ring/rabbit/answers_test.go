@@ -145,8 +145,8 @@ func (b *broker) ack(alarm int) {
 		DeliveryMode: amqp.Persistent})
 }
 
-// queuedAnswers returns the number of messages in the queue of answers that no consumer has. The broker puts back those of
-// a consumer soon after its end.
+// queuedAnswers returns the number of messages in the queue of answers that no consumer has. The broker puts back those
+// of a consumer soon after its end.
 func (b *broker) queuedAnswers() int {
 	b.tb.Helper()
 	b.channel()

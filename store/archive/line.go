@@ -92,8 +92,8 @@ var (
 	errAttempts = fmt.Errorf("it has more than %d attempts", clock.MaxAttempts)
 )
 
-// ParseLine parses a line and checks it. It accepts each line that Export writes for a readable alarm. form is the one of
-// documents with settings.
+// ParseLine parses a line and checks it. It accepts each line that Export writes for a readable alarm. form is the one
+// of documents with settings.
 func ParseLine(line []byte, form *settings.Form) (*Line, error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()

@@ -23,8 +23,8 @@
 //
 //	go -C tools run ./testreport -rest FILE
 //
-// prints, for each package with a test that failed once, a line with the package, a blank, and a regular expression that
-// go test -skip takes for the failed tests.
+// prints, for each package with a test that failed once, a line with the package, a blank, and a regular expression
+// that go test -skip takes for the failed tests.
 package main
 
 import (
