@@ -163,7 +163,7 @@ func (s *service) wire(listen string, log *slog.Logger, reg *prometheus.Registry
 // nodes returns the view of this one node.
 func (s *service) nodes(self string, tb *clock.Timebase) clockhttp.Nodes {
 	return func(ctx context.Context) (clockhttp.NodesView, error) {
-		now, err := tb.Now()
+		now, err := tb.AtLeast()
 		if err != nil {
 			return clockhttp.NodesView{}, err
 		}

@@ -109,7 +109,7 @@ func TestWriterBoundsTheTransactionsThatWait(t *testing.T) {
 // claimTwoPhase changes the row as a two-phase claim does that ends after the duration d.
 func (s *testService) claimTwoPhase(id string, d time.Duration) {
 	s.store.change(Key{"shop", id}, func(a *Alarm) {
-		now, _ := s.time.Now()
+		now, _ := s.time.AtLeast()
 		a.State, a.RungAt, a.NextTryTime = Ringing, NoInstant, now.Add(d)
 	})
 }

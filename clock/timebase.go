@@ -43,11 +43,11 @@ func (c TimebaseConfig) Validate() error {
 
 // Timebase is this process's view of the database's clock. A sample is an instant of the database's clock with the
 // local monotonic time at which it was received; by then the database's clock has advanced. The Timebase adds the
-// sample's age by the local monotonic clock, less an allowance for drift, so the result is a lower bound. Now allows
-// for the drift of clocks that keep time (500 ppm). Floor also allows for clocks that are slewed. In counts from an
-// upper bound: the time since the request of a sample, with the allowance, is added to the sample. Between a step or a
-// slew of the database's clock and the next sample, Now may be ahead of it. A claim therefore compares its rows with
-// the database's own clock (store.ClaimRequest.ServerClock).
+// sample's age by the local monotonic clock, less an allowance for drift, so the result is a lower bound. AtLeast
+// allows for the drift of clocks that keep time (500 ppm). Floor also allows for clocks that are slewed. In counts from
+// an upper bound: the time since the request of a sample, with the allowance, is added to the sample. Between a step or
+// a slew of the database's clock and the next sample, AtLeast may be ahead of it. A claim therefore compares its rows
+// with the database's own clock (store.ClaimRequest.ServerClock).
 //
 // Of the last samples, the sample with the closest bound counts. A newer sample that contradicts the older samples,
 // after a clock was set or slewed, drops them. A sample that comes after MaxAge drops them too, because the
@@ -200,9 +200,9 @@ func (t *Timebase) add(s sample, sent time.Time) {
 		func(a, b sample) int { return cmp.Compare(a.upperBound(s.received), b.upperBound(s.received)) })
 }
 
-// Now returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the
+// AtLeast returns a lower bound of the database's clock while that clock keeps time. It returns ErrUnavailable if the
 // newest sample is too old. It never blocks on I/O.
-func (t *Timebase) Now() (Instant, error) {
+func (t *Timebase) AtLeast() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	us, ok := t.lowerBound(time.Now())
@@ -213,7 +213,7 @@ func (t *Timebase) Now() (Instant, error) {
 }
 
 // In returns the first instant by which d has passed for certain, while the database's clock keeps time. It is later
-// than d from Now, by the uncertainty of the time. Sets with a delay come in numbers, so samples are taken every
+// than d from AtLeast, by the uncertainty of the time. Sets with a delay come in numbers, so samples are taken every
 // Interval for some time. It returns ErrUnavailable if the newest sample is too old. d must be from 0 to 100 years.
 func (t *Timebase) In(d time.Duration) (Instant, error) {
 	t.FollowClosely(nearby)
@@ -227,9 +227,9 @@ func (t *Timebase) In(d time.Duration) (Instant, error) {
 	return min(Instant((us+999)/1000), MaxInstant), nil
 }
 
-// Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind Now by up
-// to 15.4 % of the newest sample's age: 40 ms at the default interval, 154 ms while idle. It returns ErrUnavailable if
-// the newest sample is too old.
+// Floor returns a lower bound of the database's clock that also holds while clocks are slewed. It lies behind AtLeast
+// by up to 15.4 % of the newest sample's age: 40 ms at the default interval, 154 ms while idle. It returns
+// ErrUnavailable if the newest sample is too old.
 func (t *Timebase) Floor() (Instant, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -250,12 +250,12 @@ func (t *Timebase) unknown() error {
 
 // TimeView describes the state of a Timebase, for people.
 type TimeView struct {
-	Uncertainty time.Duration // how far the database's clock may be ahead of Now
-	Offset      time.Duration // Now less this machine's clock
+	Uncertainty time.Duration // how far the database's clock may be ahead of AtLeast
+	Offset      time.Duration // AtLeast less this machine's clock
 	Age         time.Duration // age of the newest sample
 }
 
-// View returns the present state. Its error is the same as Now's.
+// View returns the present state. Its error is the same as AtLeast's.
 func (t *Timebase) View() (TimeView, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -273,8 +273,8 @@ func (t *Timebase) View() (TimeView, error) {
 
 var errNoSample = errors.New("no recent sample")
 
-// Until returns how long to sleep until Now is at least i, at most 146 years. It returns 0 if i has passed or the time
-// is unknown. If that is soon, samples are taken every Interval meanwhile.
+// Until returns how long to sleep until AtLeast is at least i, at most 146 years. It returns 0 if i has passed or the
+// time is unknown. If that is soon, samples are taken every Interval meanwhile.
 func (t *Timebase) Until(i Instant) time.Duration {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -293,7 +293,7 @@ func (t *Timebase) Until(i Instant) time.Duration {
 	return left + left/(1_000_000/driftPPM-1) + 2*time.Microsecond // the bound advances more slowly than the local clock
 }
 
-// lowerBound returns Now for the local time, in microseconds; false: it is unknown. The caller holds mu.
+// lowerBound returns AtLeast for the local time, in microseconds; false: it is unknown. The caller holds mu.
 func (t *Timebase) lowerBound(local time.Time) (int64, bool) {
 	n := len(t.samples)
 	if n == 0 || local.Sub(t.samples[n-1].received) > t.cfg.MaxAge {

@@ -92,7 +92,7 @@ func inBubble(t *testing.T, f func(t *testing.T, c *remoteClock, tb *Timebase)) 
 // checkBound demands that Now is not ahead of the database's clock, and at most the duration most behind it.
 func checkBound(t *testing.T, c *remoteClock, tb *Timebase, most time.Duration) {
 	t.Helper()
-	now, err := tb.Now()
+	now, err := tb.AtLeast()
 	if err != nil {
 		t.Fatalf("Now: %v", err)
 	}
@@ -165,7 +165,7 @@ func TestTimebaseTakesTheBestSample(t *testing.T) {
 		}
 		time.Sleep(90 * time.Second) // until the sample of the fast connection is dropped
 		checkBound(t, c, tb, 205*time.Millisecond)
-		if now, _ := tb.Now(); int64(now)*1000 > c.micros()-199_000 {
+		if now, _ := tb.AtLeast(); int64(now)*1000 > c.micros()-199_000 {
 			t.Error("the sample of the fast connection still counts")
 		}
 	})
@@ -238,7 +238,7 @@ func TestTimebaseSamplesMoreOftenBeforeAnInstant(t *testing.T) {
 			return c.asked.Load() - before
 		}
 		until := func(ahead time.Duration) {
-			now, err := tb.Now()
+			now, err := tb.AtLeast()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +282,7 @@ func TestTimebaseAgesOutAndRecovers(t *testing.T) {
 		checkBound(t, c, tb, 10*time.Millisecond)
 		before := c.asked.Load()
 		time.Sleep(time.Second) // 15.1 s since the last sample
-		if now, err := tb.Now(); !errors.Is(err, ErrUnavailable) || now != NoInstant {
+		if now, err := tb.AtLeast(); !errors.Is(err, ErrUnavailable) || now != NoInstant {
 			t.Fatalf("after 15 s without a sample: %s, %v", now, err)
 		}
 		if tb.Until(MaxInstant) != 0 {
@@ -318,7 +318,7 @@ func TestTimebaseViewKnowsNothingAtFirst(t *testing.T) {
 func TestTimebaseKnowsNothingAtFirst(t *testing.T) {
 	tb := newTestTimebase(t, TimebaseDeps{})
 	var e *Error
-	if now, err := tb.Now(); now != NoInstant || !errors.As(err, &e) || e.Kind != ErrUnavailable ||
+	if now, err := tb.AtLeast(); now != NoInstant || !errors.As(err, &e) || e.Kind != ErrUnavailable ||
 		e.Code != CodeUnavailable || e.RetryAfter <= 0 {
 		t.Errorf("got %s, %v", now, err)
 	}
@@ -334,17 +334,17 @@ func TestTimebaseUntilIsLongEnough(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			for _, ahead := range []Instant{1, 2, 10, 499, 1000, 60_000, 3_600_000} {
 				synctest.Wait() // lets a sample at this instant end
-				now, _ := tb.Now()
+				now, _ := tb.AtLeast()
 				wait := tb.Until(now + ahead)
 				if wait <= 0 || wait > time.Duration(ahead+1)*time.Millisecond*1001/1000 {
 					t.Errorf("%d ppm: until %d ms ahead: %s", ppm, ahead, wait)
 				}
 				time.Sleep(wait)
-				if then, err := tb.Now(); err != nil || then < now+ahead {
+				if then, err := tb.AtLeast(); err != nil || then < now+ahead {
 					t.Errorf("%d ppm: awake %s before the instant (%v)", ppm, (now + ahead).Sub(then), err)
 				}
 			}
-			now, _ := tb.Now()
+			now, _ := tb.AtLeast()
 			if got := tb.Until(now); got != 0 {
 				t.Errorf("until now: %s", got)
 			}

@@ -159,7 +159,7 @@ func (w *Writer) write(ctx context.Context, ops []Op, wait time.Duration) []Deci
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	begun := time.Now()
-	now, err := w.time.Now()
+	now, err := w.time.AtLeast()
 	var decisions []Decision
 	if err == nil {
 		decisions, err = w.store.Write(ctx,

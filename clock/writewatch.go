@@ -136,7 +136,7 @@ func (w *writeWatch) step(ctx context.Context) time.Duration {
 }
 
 func (w *writeWatch) probe(ctx context.Context) error {
-	now, err := w.time.Now()
+	now, err := w.time.AtLeast()
 	if err != nil {
 		return err
 	}

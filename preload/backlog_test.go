@@ -33,7 +33,7 @@ func backlogRig(t *testing.T, owner Ownership) (*rig, clock.Instant) {
 	cfg.Loaders = 1
 	r := newRig(t, cfg, 1<<20, owner)
 	r.heap.restricted[restrictedApplication] = true
-	now, _ := r.time.Now()
+	now, _ := r.time.AtLeast()
 	return r, now
 }
 
@@ -114,7 +114,7 @@ func TestSweepFindsNewRowsBesideThousandsInHeap(t *testing.T) {
 	}
 	sweep()
 	r.time.add(time.Second)
-	now, _ = r.time.Now()
+	now, _ = r.time.AtLeast()
 	r.commit("a", firstOther, 5, now.Add(-100*time.Millisecond))
 	if reads := sweep(); reads > 5 {
 		t.Errorf("%d reads for one sweep", reads)

@@ -37,7 +37,7 @@ func TestIdleLoadersReadOnceASecond(t *testing.T) {
 		if checks, sweeps := during(20 * time.Second); checks != 20 || sweeps != 0 {
 			t.Errorf("%v checks and %v sweeps in 20 idle seconds, want 20 and 0", checks, sweeps)
 		}
-		now, _ := r.time.Now()
+		now, _ := r.time.AtLeast()
 		r.commit("a", 1, 3, now.Add(-time.Second)) // one row of each shard
 		time.Sleep(1100 * time.Millisecond)
 		for id := range int64(3) {
@@ -75,7 +75,7 @@ func TestSlowCheckHoldsUpNoOtherLoader(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				r.table.wait = slow
-				now, _ := r.time.Now()
+				now, _ := r.time.AtLeast()
 				r.commit("a", 1, 3, now.Add(-time.Second)) // one row of each shard
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
@@ -104,7 +104,7 @@ func TestSlowCheckHoldsUpNoOtherLoader(t *testing.T) {
 func TestEmptyCheckIsForLaterSweepsAndReadShards(t *testing.T) {
 	r := newRig(t, DefaultConfig(), 1000, allShards(3))
 	c := r.loaders[0].check
-	now, _ := r.time.Now()
+	now, _ := r.time.AtLeast()
 	read := func(lastSweep time.Time, shards ...int) (reads int, empty bool) {
 		t.Helper()
 		before := r.table.reads

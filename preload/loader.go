@@ -100,7 +100,7 @@ func (l *loader) read(ctx context.Context) (more bool, err error) {
 		l.lastSweep = time.Now()
 		return false, nil
 	}
-	now, err := l.time.Now()
+	now, err := l.time.AtLeast()
 	if err != nil {
 		return false, err
 	}

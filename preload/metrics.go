@@ -58,7 +58,7 @@ func (m *metrics) watch(reg prometheus.Registerer, loaders []*loader, tm Time) {
 		Name: "clockd_preload_window_seconds",
 		Help: "How far ahead of now the slowest loader's watermark is. Negative: behind now.",
 	}, func() float64 {
-		now, err := tm.Now()
+		now, err := tm.AtLeast()
 		if err != nil {
 			return 0
 		}

@@ -70,7 +70,7 @@ func (w *Overdue) Run(ctx context.Context) error {
 }
 
 func (w *Overdue) count(ctx context.Context) error {
-	now, err := w.time.Now()
+	now, err := w.time.AtLeast()
 	if err != nil {
 		return err
 	}

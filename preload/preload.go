@@ -37,7 +37,7 @@ type Heap interface {
 
 // Time is a lower bound of the database's clock.
 type Time interface {
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 }
 
 // Announcer tells other nodes of rows that this node committed.
@@ -253,7 +253,7 @@ func (p *Preloader) Rewind() {
 // Refresh lets the loaders read the recent and the coming alarms once more. It is for moments when wake-ups may have
 // been lost. Lost wake-ups with older alarms need no read: the sweeps have found these alarms.
 func (p *Preloader) Refresh() {
-	now, err := p.time.Now()
+	now, err := p.time.AtLeast()
 	if err != nil {
 		p.Rewind()
 		return

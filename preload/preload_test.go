@@ -188,7 +188,7 @@ type fakeTime struct {
 	now clock.Instant
 }
 
-func (f *fakeTime) Now() (clock.Instant, error) {
+func (f *fakeTime) AtLeast() (clock.Instant, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now, nil
@@ -305,7 +305,7 @@ func (r *rig) endedInHeap() (ids []int64) {
 
 // pop takes up to limit due alarms out of the heap and ends them, like rings.
 func (r *rig) pop(limit int) {
-	now, _ := r.time.Now()
+	now, _ := r.time.AtLeast()
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	r.heap.mu.Lock()
@@ -327,7 +327,7 @@ func (r *rig) pop(limit int) {
 
 // retry takes up to limit due alarms out of the heap and makes them due a second from now, like rings that fail.
 func (r *rig) retry(limit int) {
-	now, _ := r.time.Now()
+	now, _ := r.time.AtLeast()
 	var again []store.Due
 	r.table.mu.Lock()
 	r.heap.mu.Lock()
@@ -373,7 +373,7 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 		}
 		assign([]int{0, 1, 2})
 		write := func(t *rapid.T) {
-			now, _ := r.time.Now()
+			now, _ := r.time.AtLeast()
 			due := now + clock.Instant(rapid.IntRange(-5000, 20_000).Draw(t, "due"))
 			if rapid.IntRange(0, 4).Draw(t, "cancel") == 0 {
 				due = clock.NoInstant
@@ -415,7 +415,7 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 				r.time.add(time.Duration(rapid.IntRange(1, 6000).Draw(t, "ms")) * time.Millisecond)
 			},
 			"set back": func(t *rapid.T) {
-				if now, _ := r.time.Now(); now > 500_000 {
+				if now, _ := r.time.AtLeast(); now > 500_000 {
 					r.time.add(-time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms")) * time.Millisecond)
 				}
 			},
@@ -454,7 +454,7 @@ func TestRowsBeforeWatermarkAreInHeap(t *testing.T) {
 			l.lastSweep = time.Now()
 			l.step(context.Background())
 		}
-		now, _ := r.time.Now()
+		now, _ := r.time.AtLeast()
 		for _, d := range r.table.rows {
 			if _, inHeap := r.heap.get(d.ID); !inHeap && d.NextTryTime < now.Add(cfg.Window/2) {
 				t.Fatalf("%+v was not loaded at %d", d, now)
@@ -469,7 +469,7 @@ func TestReadIsRepeatedAfterTooManyCommits(t *testing.T) {
 	cfg.Loaders, cfg.Page = 1, 10_000
 	r := newRig(t, cfg, 1<<20, allShards(3))
 	r.assign(assignment{shards: r.ownership.Shards()})
-	now, _ := r.time.Now()
+	now, _ := r.time.AtLeast()
 	r.write(3, now)
 	r.Rewind()
 	r.table.meanwhile = func() {
@@ -505,7 +505,7 @@ func TestConcurrentWritesAndReadsLoseNoRow(t *testing.T) {
 		working.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(w)))
 			for i := range 3000 {
-				now, _ := r.time.Now()
+				now, _ := r.time.AtLeast()
 				id := int64(rnd.IntN(500)*4+w) + 1 // each alarm has one writer, so its wake-ups come in the order of its commits
 				due := now + clock.Instant(rnd.IntN(20_000)-2000)
 				if rnd.IntN(4) == 0 {

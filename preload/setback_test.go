@@ -38,13 +38,13 @@ func TestClockSetBackLoadsRowsBeforeTheyAreDue(t *testing.T) {
 	cfg := testConfig()
 	r := newRig(t, cfg, 1<<20, allShards(3))
 	r.assign(assignment{shards: r.ownership.Shards()})
-	now, _ := r.time.Now()
+	now, _ := r.time.AtLeast()
 	r.commitElsewhere(1, now.Add(-time.Minute))
 	r.commitElsewhere(2, now.Add(cfg.Window-time.Second))
 	r.load(t)
 	const back = 5 * time.Minute
 	r.time.add(-back)
-	now, _ = r.time.Now()
+	now, _ = r.time.AtLeast()
 	r.load(t) // loaders also step when there is nothing to read
 	for i := range int64(500) {
 		r.commitElsewhere(10+i, now.Add(cfg.Window+time.Second).Add(time.Duration(i)*100*time.Millisecond))
@@ -52,7 +52,7 @@ func TestClockSetBackLoadsRowsBeforeTheyAreDue(t *testing.T) {
 	for passed := time.Duration(0); passed < 2*cfg.Window; passed += time.Second {
 		r.time.add(time.Second)
 		r.load(t)
-		now, _ = r.time.Now()
+		now, _ = r.time.AtLeast()
 		var late []int64
 		for id, d := range r.table.rows {
 			if _, inHeap := r.heap.get(id); !inHeap && d.NextTryTime <= now {

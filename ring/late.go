@@ -206,7 +206,7 @@ func (l *lateClaim) outcomes() []clock.Outcome {
 func (l *lateClaim) settle() error {
 	s := l.toRepeat
 	if s == nil {
-		now, err := l.loop.time.Now()
+		now, err := l.loop.time.AtLeast()
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func (l *Loop) leaveElsewhere(r *result) {
 	if len(r.elsewhere) == 0 {
 		return
 	}
-	now, _ := l.time.Now() // after an error, entries without room are popped again at once
+	now, _ := l.time.AtLeast() // after an error, entries without room are popped again at once
 	targets := make(map[int64]clock.TargetKind, len(r.elsewhere))
 	for _, e := range r.elsewhere {
 		targets[e.ID] = e.Target

@@ -25,12 +25,12 @@ type Database interface {
 
 // Time is the database's clock.
 type Time interface {
-	// Now returns a lower bound of the clock, as long as the clock keeps time. Claims check it against the clock
+	// AtLeast returns a lower bound of the clock, as long as the clock keeps time. Claims check it against the clock
 	// itself.
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 	// Until returns the time until an instant. If that is soon or has passed, the clock is followed more closely.
 	Until(i clock.Instant) time.Duration
-	// Floor returns a lower bound that also holds while clocks are slewed. It is up to 154 ms behind Now.
+	// Floor returns a lower bound that also holds while clocks are slewed. It is up to 154 ms behind AtLeast.
 	Floor() (clock.Instant, error)
 }
 
@@ -218,7 +218,7 @@ func (l *Loop) step(localNow time.Time) time.Duration {
 	if l.hold() {
 		return maxSleep / 10
 	}
-	now, err := l.time.Now()
+	now, err := l.time.AtLeast()
 	if err != nil {
 		return maxSleep / 10
 	}

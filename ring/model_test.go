@@ -16,11 +16,11 @@ import (
 // modelClock is the database's clock: the bubble's clock plus an offset.
 type modelClock struct{ offset time.Duration }
 
-func (c modelClock) Now() (clock.Instant, error) {
+func (c modelClock) AtLeast() (clock.Instant, error) {
 	return clock.InstantOf(time.Now().Add(c.offset)), nil
 }
 
-func (c modelClock) Floor() (clock.Instant, error) { return c.Now() }
+func (c modelClock) Floor() (clock.Instant, error) { return c.AtLeast() }
 
 func (c modelClock) now() clock.Instant { return clock.InstantOf(time.Now().Add(c.offset)) }
 

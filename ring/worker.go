@@ -117,7 +117,7 @@ func (w *worker) ring(ctx context.Context, b batch) result {
 func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result, atMostOnceIDs []int64) {
 	began, suspendedSince := time.Now(), measureSuspension()
 	r = result{batch: b}
-	now, err := w.loop.time.Now()
+	now, err := w.loop.time.AtLeast()
 	if err != nil {
 		r.err = err
 		return r, nil
@@ -244,7 +244,7 @@ type deliveredClaim struct {
 
 // settle writes the outcomes. It notes in r the tallies, the rows that ring again, and the released entries.
 func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
-	now, err := w.loop.time.Now()
+	now, err := w.loop.time.AtLeast()
 	if err != nil {
 		now = d.Rings[0].RungAt // the database's clock is unknown now; this time is not later than it
 	}

@@ -56,7 +56,7 @@ func (c RetentionConfig) Validate() error {
 
 // Time is a lower bound of the database's clock.
 type Time interface {
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 }
 
 // Retention deletes finished alarms and acts of the audit in small batches after their retention.
@@ -131,7 +131,7 @@ func (r *Retention) Run(ctx context.Context) error {
 }
 
 func (r *Retention) purge(ctx context.Context) (int, error) {
-	now, err := r.time.Now()
+	now, err := r.time.AtLeast()
 	if err != nil {
 		return 0, nil //nolint:nilerr // the database is away; callers that need it report it
 	}

@@ -74,7 +74,7 @@ func TestActsArePurgedAfterTheirRetention(t *testing.T) {
 // fixedClock is a clock that stands still.
 type fixedClock clock.Instant
 
-func (f fixedClock) Now() (clock.Instant, error) { return clock.Instant(f), nil }
+func (f fixedClock) AtLeast() (clock.Instant, error) { return clock.Instant(f), nil }
 
 // Even without a retention, an alarm in doubt is kept as long as its claim may be settled.
 func TestAlarmsInDoubtOutliveTheRetention(t *testing.T) {

@@ -32,7 +32,7 @@ type Alarms interface {
 
 // Time is the database's clock. clock.Timebase implements it.
 type Time interface {
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 }
 
 // Config sets the pace of recomputations.
@@ -199,7 +199,7 @@ const maxChanges = 20
 // another node has written.
 func (r *Recomputer) change(ctx context.Context, apply func(s *state, now int64) bool) error {
 	for range maxChanges {
-		now, err := r.deps.Time.Now()
+		now, err := r.deps.Time.AtLeast()
 		if err != nil {
 			return err
 		}

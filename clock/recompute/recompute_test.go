@@ -140,7 +140,9 @@ func (d *database) Submit(_ context.Context, op clock.Op) *clock.Pending {
 	return clock.Decided(op, decision)
 }
 
-func (d *database) Now() (clock.Instant, error) { return clock.Instant(time.Now().UnixMilli()), nil }
+func (d *database) AtLeast() (clock.Instant, error) {
+	return clock.Instant(time.Now().UnixMilli()), nil
+}
 
 // node is a Recomputer that runs until stop.
 type node struct {

@@ -13,7 +13,7 @@ const maxLive = 1000
 
 // Time is the database's clock.
 type Time interface {
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 }
 
 // Recorder counts what a node does, and keeps the steps of the last hour and day. All methods are safe for concurrent
@@ -48,7 +48,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 
 // advance ends the current step if its time is over, and returns the time until the end of the next one.
 func (r *Recorder) advance() time.Duration {
-	now, err := r.time.Now()
+	now, err := r.time.AtLeast()
 	if err != nil {
 		return time.Second
 	}

@@ -65,7 +65,7 @@ type databaseClock struct {
 	err    error
 }
 
-func (c *databaseClock) Now() (clock.Instant, error) {
+func (c *databaseClock) AtLeast() (clock.Instant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return clock.Instant(time.Now().Add(-c.behind).UnixMilli()), c.err

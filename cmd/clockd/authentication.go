@@ -45,7 +45,7 @@ func newAccess(
 		return nil, err
 	}
 	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate},
-		access.Deps{Source: st, Now: tb.Now, Log: log})
+		access.Deps{Source: st, Now: tb.AtLeast, Log: log})
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_access_tokens_age_seconds",
 		Help: "Time since this node knew that its access tokens are current. Normally about a second.",
@@ -70,7 +70,7 @@ func bootstrap(cfg *config, st store.Store, tb *clock.Timebase, log *slog.Logger
 		if err != nil {
 			return fmt.Errorf("CLOCKD_BOOTSTRAP_TOKEN_FILE: %s: %w", cfg.BootstrapTokenFile, err)
 		}
-		now, err := tb.Now()
+		now, err := tb.AtLeast()
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ const ownedLate = time.Second
 // ofAlarm returns the reasons why an alarm does not ring although it is due, or has failed tries; none for other
 // alarms.
 func (b *blockers) ofAlarm(a *clock.Alarm) []clock.Blocker {
-	now, err := b.timebase.Now()
+	now, err := b.timebase.AtLeast()
 	if err != nil || a.State != clock.Scheduled || a.NextTryTime > now && a.RetryTimes == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ type cluster struct {
 
 // view returns the nodes and leases that the database has.
 func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
-	now, err := c.timebase.Now()
+	now, err := c.timebase.AtLeast()
 	if err != nil {
 		return clockhttp.NodesView{}, err
 	}

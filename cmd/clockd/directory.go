@@ -38,7 +38,7 @@ func newDirectory(st store.Store, tb *clock.Timebase, settings *settingsView, wh
 
 // view returns a page of the applications that have alarms or settings.
 func (d *directory) view(ctx context.Context, q clockhttp.ApplicationsQuery) (v clockhttp.ApplicationsView, err error) {
-	if v.DatabaseTime, err = d.timebase.Now(); err != nil {
+	if v.DatabaseTime, err = d.timebase.AtLeast(); err != nil {
 		return v, err
 	}
 	overdue, err := d.overdue(ctx, v.DatabaseTime)

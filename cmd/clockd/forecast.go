@@ -16,7 +16,7 @@ import (
 // forecastFrom returns the forecast for GET /v1/forecast.
 func forecastFrom(forecaster clock.Forecaster, tb *clock.Timebase) clockhttp.Forecast {
 	return func(ctx context.Context, q clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {
-		now, err := tb.Now()
+		now, err := tb.AtLeast()
 		if err != nil {
 			return clock.Forecast{}, 0, err
 		}

@@ -50,7 +50,7 @@ func newReadiness(
 // all writes, and while the process stops. With any other fault it is ready, because sets must go on while the broker
 // is away.
 func (r *readiness) view() clockhttp.Readiness {
-	_, err := r.timebase.Now()
+	_, err := r.timebase.AtLeast()
 	writing, refused := r.service.Writable(), r.keeper.Refused()
 	checks := []clockhttp.Check{check("database", err), check("build", refused), check("writes", writing)}
 	routes := r.loop.Routes()

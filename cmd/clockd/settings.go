@@ -209,7 +209,7 @@ func (s *subscribers) count(snapshot *settings.Snapshot, application string) boo
 // former target may be repeated.
 func (s *subscribers) changedLately(snapshot *settings.Snapshot, application string) bool {
 	settings := snapshot.Of(application)
-	now, err := s.time.Now()
+	now, err := s.time.AtLeast()
 	return settings != nil && err == nil && settings.Stored.ChangedAt.Add(formerSubscribers) > now
 }
 

@@ -329,7 +329,7 @@ func newServer(
 func newBulk(
 	log *slog.Logger, st store.Store, tb *clock.Timebase, service *clock.Service, self *identity,
 ) *bulk.Runner {
-	return bulk.NewRunner(bulk.Deps{Alarms: service, Store: st, Now: tb.Now, Incarnation: self.incarnation, Log: log})
+	return bulk.NewRunner(bulk.Deps{Alarms: service, Store: st, Now: tb.AtLeast, Incarnation: self.incarnation, Log: log})
 }
 
 func newService(

@@ -31,7 +31,7 @@ const (
 
 // Time is a lower bound of the database's clock.
 type Time interface {
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 	// FollowClosely demands frequent samples of the clock for d.
 	FollowClosely(d time.Duration)
 }
@@ -228,7 +228,7 @@ func (k *Keeper) look(ctx context.Context) error {
 	if !k.alone { // else a node that sees a step of the clock before the others would take their shards
 		k.time.FollowClosely(2 * k.cfg.Look)
 	}
-	now, err := k.time.Now()
+	now, err := k.time.AtLeast()
 	if err != nil {
 		return err
 	}

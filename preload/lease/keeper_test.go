@@ -27,7 +27,7 @@ type bubbleTime struct {
 	back    time.Duration // by which the clock was set back
 }
 
-func (b *bubbleTime) Now() (clock.Instant, error) {
+func (b *bubbleTime) AtLeast() (clock.Instant, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.unknown {

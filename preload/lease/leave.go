@@ -20,7 +20,7 @@ func (k *Keeper) leave(ctx context.Context) {
 	}
 	const pause = 100 * time.Millisecond
 	for until := time.Now().Add(k.cfg.Grace); time.Now().Before(until); {
-		now, err := k.time.Now()
+		now, err := k.time.AtLeast()
 		if err != nil {
 			return
 		}

@@ -83,7 +83,7 @@ func (s *Sender) Announce(rows []store.Due) {
 	if s.courier == nil || len(rows) == 0 {
 		return
 	}
-	now, err := s.time.Now()
+	now, err := s.time.AtLeast()
 	if err != nil {
 		return
 	}

@@ -68,7 +68,7 @@ func (o *fakeOwnership) Rings(_ int, to store.Addressee) bool {
 // fixedTime is the time 1,000,000 of the database's clock.
 type fixedTime struct{}
 
-func (fixedTime) Now() (clock.Instant, error) { return 1_000_000, nil }
+func (fixedTime) AtLeast() (clock.Instant, error) { return 1_000_000, nil }
 
 func newTestSender(t *testing.T, o Ownership) *Sender {
 	t.Helper()

@@ -19,7 +19,7 @@ type Ownership interface {
 
 // Time is a lower bound of the database's clock.
 type Time interface {
-	Now() (clock.Instant, error)
+	AtLeast() (clock.Instant, error)
 }
 
 // newCounter returns a counter. Wake-ups bring alarms into the heap like loaders, so their metrics have the prefix of
