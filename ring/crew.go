@@ -109,8 +109,8 @@ func (cs *crews) accepts(to store.Addressee) error {
 	}
 }
 
-// part returns the part that each route has of a limit for all routes.
-func (cs *crews) part(limit int) int { return limit / len(cs.all) }
+// share returns the share that each route has of a limit for all routes.
+func (cs *crews) share(limit int) int { return limit / len(cs.all) }
 
 // lookAtTargets notes for each target whether it is usable. It reports whether at least one is usable.
 func (cs *crews) lookAtTargets() bool {

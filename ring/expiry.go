@@ -49,7 +49,7 @@ func (l *Loop) expireRound(ctx context.Context, from store.Position) store.Posit
 			l.log.Debug("could not look for alarms that may not ring any more", "err", err)
 			return from
 		}
-		l.report(page.Ended)
+		l.countEnded(page.Ended)
 		l.feeder.Offer(l.heap.expectReoffer(page.Moved))
 		if from = page.Next; from == (store.Position{}) {
 			break

@@ -246,15 +246,15 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 	l.loop.observe(Delivery{Target: l.crew.Kind, Rings: l.rings, Outcomes: s.outcomes, Now: s.now, Late: true})
 	l.loop.metrics.lateReplied(s.outcomes)
 	l.loop.feeder.Offer(l.loop.heap.expectReoffer(s.reoffered))
-	l.report(lateTallies{byAddressee: s.tallies, crew: l.crew})
+	l.sendTallies(lateTallies{byAddressee: s.tallies, crew: l.crew})
 	before := len(l.rings)
 	l.fates, l.written = s.fates, s.now
 	l.keepAwaited()
 	l.loop.metrics.awaited.Sub(float64(before - len(l.rings)))
 }
 
-// report sends the tallies to the loop, unless the loop stops.
-func (l *lateClaim) report(t lateTallies) {
+// sendTallies sends the tallies to the loop, unless the loop stops.
+func (l *lateClaim) sendTallies(t lateTallies) {
 	if len(t.byAddressee) == 0 {
 		return
 	}

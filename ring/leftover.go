@@ -68,13 +68,13 @@ func (cs *crews) ofKind(kind clock.TargetKind) *crew {
 // keepLeftover parks the entry of a try in doubt at a route that is not its application's route any more. It reports
 // false if there is no room.
 func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
-	if c.parked >= q.crews.part(maxParkedAll) {
+	if c.parked >= q.crews.share(maxParkedAll) {
 		return false
 	}
 	key := leftoverKey{e.addressee, c}
 	a := q.leftovers[key]
 	if a == nil {
-		if c.quarantined >= q.crews.part(maxQuarantined) {
+		if c.quarantined >= q.crews.share(maxQuarantined) {
 			return false
 		}
 		c.quarantined++

@@ -407,8 +407,8 @@ func (l *Loop) CheckClaims() error {
 		time.Since(t.since).Round(time.Second), t.cause)
 }
 
-// report counts and logs alarms that ended without a ring.
-func (l *Loop) report(ended []store.EndedAlarm) {
+// countEnded counts and logs alarms that ended without a ring.
+func (l *Loop) countEnded(ended []store.EndedAlarm) {
 	for i := range ended {
 		l.metrics.ended.WithLabelValues(ended[i].State.String()).Inc()
 		l.log.Debug("alarm ended without a ring", "application", ended[i].Application, "business_id",

@@ -208,7 +208,7 @@ func (q *quarantine) admit(e entry, localNow time.Time) admission {
 		}
 	}
 	a.lastActive, a.awaitingRow = localNow, false
-	if (a.crew.parked < q.crews.part(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
+	if (a.crew.parked < q.crews.share(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
 		a.crew.parked++
 		if a.health == rationed && !slices.Contains(q.ready, a) {
 			q.addIfReady(a, localNow) // its next round is at once, not at the next review
@@ -266,7 +266,7 @@ func (q *quarantine) stateOf(name addressee) Quarantined {
 // quarantine.
 func (q *quarantine) add(name addressee, h health, localNow time.Time) *watched {
 	c := q.crews.of(name.Value())
-	if c.quarantined >= q.crews.part(maxQuarantined) {
+	if c.quarantined >= q.crews.share(maxQuarantined) {
 		return nil
 	}
 	c.quarantined++

@@ -125,7 +125,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	claim, err := w.claim(ctx, b, atMostOnce, now, began)
 	if err != nil {
 		if claim != nil {
-			w.loop.report(claim.Ended)
+			w.loop.countEnded(claim.Ended)
 		}
 		r.err = err
 		return r, nil
@@ -133,7 +133,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	w.loop.metrics.claimed(time.Since(began), claim)
 	r.load = loadOf(time.Since(began), w.loop.cfg.WriteTimeout)
 	r.putBack, r.elsewhere, r.reoffered = toClaimAgain(b.entries, claim, now), claim.Elsewhere, claim.Moved
-	w.loop.report(claim.Ended)
+	w.loop.countEnded(claim.Ended)
 	if len(claim.Rings) == 0 {
 		return r, claim.AtMostOnce
 	}

@@ -56,7 +56,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer timer.Stop()
 	var swept time.Time
 	for {
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+		if err := r.takeJobs(ctx); err != nil && ctx.Err() == nil {
 			r.log.Warn("could not work on a bulk job", "err", err)
 		}
 		if time.Since(swept) > sweep {
@@ -83,8 +83,8 @@ func (r *Runner) deleteOld(ctx context.Context) {
 	}
 }
 
-// look takes each job without an owner, and works on it to its end.
-func (r *Runner) look(ctx context.Context) error {
+// takeJobs takes each job without an owner, and works on it to its end.
+func (r *Runner) takeJobs(ctx context.Context) error {
 	records, err := r.store.OpenJobs(ctx, openJobs)
 	if err != nil {
 		return err

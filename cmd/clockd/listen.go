@@ -59,7 +59,7 @@ func (l *listenCommand) Run() error {
 // remarkSilence prints a line if the application is unknown or its rings go elsewhere. Then listening prints nothing.
 // The service takes a subscriber for a while after the target of the application has changed, so it does not say so.
 func (l *listenCommand) remarkSilence(ctx context.Context) {
-	switch listed, unknown := l.look(ctx, l.Application); {
+	switch listed, unknown := l.findApplication(ctx, l.Application); {
 	case unknown != "":
 		_, _ = fmt.Fprintln(stderr, unknown)
 	case listed == nil || listed.Target == clock.TargetStream.String():

@@ -29,9 +29,9 @@ func unknownApplication(application string, known []string) string {
 	return fmt.Sprintf("no alarm and no setting of %s is known yet%s", application, suggestion(application, known))
 }
 
-// look asks the service for the application. It returns the application as listed, or a line for people that nothing of
-// it is known. Both are empty if that cannot be found out.
-func (f clientFlags) look(ctx context.Context, application string) (listed *client.Application, unknown string) {
+// findApplication asks the service for the application. It returns the application as listed, or a line for people that
+// nothing of it is known. Both are empty if that cannot be found out.
+func (f clientFlags) findApplication(ctx context.Context, application string) (listed *client.Application, unknown string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	c, err := client.New(f.Server, client.WithTries(1), client.WithTryTimeout(lookTimeout), client.WithToken(f.Token))
@@ -66,7 +66,7 @@ func (f clientFlags) look(ctx context.Context, application string) (listed *clie
 
 // remarkUnknown prints a line if nothing of the application is known. Commands call it after an empty result.
 func (f clientFlags) remarkUnknown(application string) {
-	if _, unknown := f.look(context.Background(), application); unknown != "" {
+	if _, unknown := f.findApplication(context.Background(), application); unknown != "" {
 		_, _ = fmt.Fprintln(stderr, unknown)
 	}
 }
@@ -79,7 +79,7 @@ func (f clientFlags) orUnknown(application string, err error) error {
 		!slices.Contains([]string{client.CodeUnknownAlarm, client.CodeUnknownRing, client.CodeRingsElsewhere}, e.Code) {
 		return err
 	}
-	if _, unknown := f.look(context.Background(), application); unknown != "" {
+	if _, unknown := f.findApplication(context.Background(), application); unknown != "" {
 		return fmt.Errorf("%w\n%s", err, unknown)
 	}
 	return err

@@ -179,7 +179,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	err := k.look(ctx)
+	err := k.keep(ctx)
 	if err == nil || errors.Is(err, context.Canceled) {
 		k.noteLook(k.untaken)
 		k.took = time.Since(begun)
@@ -223,8 +223,9 @@ func (k *Keeper) Failing() error {
 	return nil
 }
 
-// look renews the leases if it is time to, reads the nodes and leases, and takes or yields shards to even the shares.
-func (k *Keeper) look(ctx context.Context) error {
+// keep is one look: it renews the leases if it is time to, reads the nodes and leases, and takes or yields shards to
+// even the shares.
+func (k *Keeper) keep(ctx context.Context) error {
 	if !k.alone { // else a node that sees a step of the clock before the others would take their shards
 		k.time.FollowClosely(2 * k.cfg.Look)
 	}
@@ -233,7 +234,7 @@ func (k *Keeper) look(ctx context.Context) error {
 		return err
 	}
 	k.updateAbilities()
-	if err := k.attend(ctx, now); err != nil {
+	if err := k.renew(ctx, now); err != nil {
 		return err
 	}
 	c, err := k.leaser.Cluster(ctx)
@@ -284,10 +285,10 @@ func (k *Keeper) balance(ctx context.Context, c *store.Cluster, now, takeableUnt
 	return nil
 }
 
-// attend writes the node's row if it is time to; the write renews the node's leases. A renewal after the leases' end
+// renew writes the node's row if it is time to; the write renews the node's leases. A renewal after the leases' end
 // may mean that the database failed for all nodes. Then the other nodes get time to renew before this node takes their
 // shards.
-func (k *Keeper) attend(ctx context.Context, now clock.Instant) error {
+func (k *Keeper) renew(ctx context.Context, now clock.Instant) error {
 	subscribed, announced, settings := k.applications(), k.abilities.announced(), k.settings()
 	subscribersChanged := !slices.Equal(subscribed, k.writtenApplications) &&
 		time.Since(k.lastSubscriberWrite) >= subscribedPause

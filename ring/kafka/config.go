@@ -104,8 +104,9 @@ func (c Config) mechanism() sasl.Mechanism {
 // replyOverhead is the time beside AckTimeout in which a reply must have come. Then the connection is closed.
 const replyOverhead = 3 * time.Second
 
-// options returns the options of a client. All its connections pass through guard; nil: the client produces nothing.
-func (t *Target) options(g *guard) []kgo.Opt {
+// options returns the options of a client. All its connections pass through the gate g; nil: the client produces
+// nothing.
+func (t *Target) options(g *gate) []kgo.Opt {
 	versions := newestVersions()
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(t.cfg.Brokers...), kgo.ClientID(t.cfg.ClientID), kgo.MaxVersions(versions),
@@ -133,7 +134,7 @@ const (
 )
 
 // dialer returns the function that connects to a broker.
-func (t *Target) dialer(g *guard) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (t *Target) dialer(g *gate) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, t.cfg.DialTimeout)
 		defer cancel()
@@ -157,6 +158,6 @@ func (t *Target) dialer(g *guard) func(ctx context.Context, network, address str
 		if g == nil {
 			return conn, nil
 		}
-		return &guardedConn{Conn: conn, guard: g}, nil
+		return &gatedConn{Conn: conn, gate: g}, nil
 	}
 }

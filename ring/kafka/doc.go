@@ -2,10 +2,10 @@
 // its own (Topic): its name, the key of records and their headers. The caller of New gives the topics; this
 // package knows no settings and no database. It is the only package that imports franz-go.
 //
-//	lane ──▶ link: a client of franz-go ──▶ guard ──▶ connections to the partitions' leaders
+//	lane ──▶ link: a client of franz-go ──▶ gate ──▶ connections to the partitions' leaders
 //
 // A Target has one client that probes the cluster. Each Lane has a link: a client that produces the rings of all
-// applications, with acks=all, as an idempotent producer. One delivery at a time uses a link. The guard sees every
+// applications, with acks=all, as an idempotent producer. One delivery at a time uses a link. The gate sees every
 // request before it is written.
 //
 // # Replies
@@ -24,10 +24,10 @@
 // # Invariants
 //
 //  1. No byte of a ring is written after the write limit of its batch, but for the exception in package ring.
-//     guardedConn reads each request, refuses a produce request after the limit, ends one that is being written with
+//     gatedConn reads each request, refuses a produce request after the limit, ends one that is being written with
 //     the next piece, and sets the limit as the deadline of the write. franz-go sends a record again by itself only
-//     through the guard.
-//  2. Unsent and untaken mean that no byte of the ring left this process, and that none can. The guard notes the
+//     through the gate.
+//  2. Unsent and untaken mean that no byte of the ring left this process, and that none can. The gate notes the
 //     partitions of each produce request before its first byte is written. What franz-go says about a record that it
 //     has cancelled decides nothing.
 //  3. A ring that may have been written, and has no final reply, is in doubt. Its next try is another record with the

@@ -14,19 +14,19 @@ import (
 // maxLateDeliveries is the most late deliveries of a lane.
 const maxLateDeliveries = 8
 
-// link is a client with a guard. One delivery at a time uses it. A link whose delivery has a record without a reply is
+// link is a client with a gate. One delivery at a time uses it. A link whose delivery has a record without a reply is
 // used for no other delivery.
 type link struct {
 	target *Target
 	client *kgo.Client
-	guard  *guard
+	gate   *gate
 	ctx    context.Context //nolint:containedctx // ends with the link, and its flushes with it
 	cancel func()          // ends ctx
 }
 
-// end closes the client in a goroutine. Records without a reply are given up; the guard is shut.
+// end closes the client in a goroutine. Records without a reply are given up; the gate is shut.
 func (l *link) end() {
-	l.guard.shut()
+	l.gate.shut()
 	l.cancel()
 	l.target.ending.Go(l.client.Close)
 }
@@ -57,12 +57,12 @@ func (l *lane) Open(ctx context.Context, _ int) error {
 	case <-ctx.Done():
 		return ring.ErrLaneFull
 	}
-	g := newGuard()
+	g := newGate()
 	client, err := kgo.NewClient(l.target.options(g)...)
 	if err != nil {
 		return fmt.Errorf("kafka client: %w", err)
 	}
-	next := &link{target: l.target, client: client, guard: g}
+	next := &link{target: l.target, client: client, gate: g}
 	next.ctx, next.cancel = context.WithCancel(context.Background())
 	if _, _, err := client.ProducerID(ctx); err != nil {
 		next.end()
@@ -96,7 +96,7 @@ func (l *lane) take() *link {
 // Deliver produces the rings, and waits for the replies.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	d := &delivery{link: l.link, outcomes: make([]clock.Outcome, len(rings)), records: make([]*kgo.Record, len(rings)),
-		reports: make(chan report, len(rings)), limits: limits}
+		replies: make(chan reply, len(rings)), limits: limits}
 	switch {
 	case len(rings) == 0:
 		return d.outcomes
@@ -107,13 +107,13 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 		d.setAll(clock.Outcome{Kind: clock.Unsent, Reason: errTooLate.Error()})
 		return d.outcomes
 	}
-	d.link.guard.begin(limits)
+	d.link.gate.begin(limits)
 	d.produce(rings)
 	d.gather(ctx)
 	d.link.flush()
 	d.await(ctx)
-	d.link.guard.shut()
-	d.takeReports()
+	d.link.gate.shut()
+	d.takeReplies()
 	if d.left == 0 { // the client has forgotten all records
 		return d.outcomes
 	}
@@ -130,8 +130,8 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	return outcomes
 }
 
-// report is the client's word about one record.
-type report struct {
+// reply is the client's word about one record.
+type reply struct {
 	ring int // index in the delivery
 	err  error
 }
@@ -142,8 +142,8 @@ type delivery struct {
 	limits   ring.Limits
 	outcomes []clock.Outcome // Awaited: no reply yet
 	records  []*kgo.Record   // nil: the ring has its outcome
-	reports  chan report     // room for one report a ring, so that the client never waits
-	left     int             // records without a report
+	replies  chan reply      // room for one reply a ring, so that the client never waits
+	left     int             // records without a reply
 	places   chan struct{}   // of the lane, if the delivery is late
 	ended    bool
 }
@@ -161,7 +161,7 @@ func (d *delivery) produce(rings []clock.Ring) {
 		d.outcomes[i], d.records[i] = clock.Outcome{Kind: clock.Awaited}, recordOf(&rings[i], topic)
 		d.left++
 		d.link.client.TryProduce(context.Background(), d.records[i],
-			func(_ *kgo.Record, err error) { d.reports <- report{ring: i, err: err} })
+			func(_ *kgo.Record, err error) { d.replies <- reply{ring: i, err: err} })
 	}
 }
 
@@ -175,11 +175,11 @@ const gatherTime = 100 * time.Millisecond
 func (d *delivery) gather(ctx context.Context) {
 	limit := time.NewTimer(gatherTime)
 	defer limit.Stop()
-	for d.link.guard.placed() < d.left {
+	for d.link.gate.placed() < d.left {
 		select {
-		case r := <-d.reports:
+		case r := <-d.replies:
 			d.note(r)
-		case <-d.link.guard.placings:
+		case <-d.link.gate.placings:
 		case <-limit.C:
 			return
 		case <-ctx.Done():
@@ -188,7 +188,7 @@ func (d *delivery) gather(ctx context.Context) {
 	}
 }
 
-// await waits for reports until the reply limit. At the write limit it resolves the rings that were not sent.
+// await waits for replies until the reply limit. At the write limit it resolves the rings that were not sent.
 func (d *delivery) await(ctx context.Context) {
 	writeLimit := time.NewTimer(time.Until(d.limits.WriteBy))
 	defer writeLimit.Stop()
@@ -196,14 +196,14 @@ func (d *delivery) await(ctx context.Context) {
 	defer replyLimit.Stop()
 	for d.awaited() > 0 {
 		select {
-		case r := <-d.reports:
+		case r := <-d.replies:
 			d.note(r)
 		case <-writeLimit.C:
-			d.link.guard.shut()
-			d.takeReports()
+			d.link.gate.shut()
+			d.takeReplies()
 			d.resolveUnsent()
-		case <-d.link.guard.refusals:
-			d.takeReports()
+		case <-d.link.gate.refusals:
+			d.takeReplies()
 			d.resolveUnsent()
 		case <-replyLimit.C:
 			return
@@ -213,11 +213,11 @@ func (d *delivery) await(ctx context.Context) {
 	}
 }
 
-// takeReports notes the reports that have come.
-func (d *delivery) takeReports() {
+// takeReplies notes the replies that have come.
+func (d *delivery) takeReplies() {
 	for {
 		select {
-		case r := <-d.reports:
+		case r := <-d.replies:
 			d.note(r)
 		default:
 			return
@@ -225,12 +225,12 @@ func (d *delivery) takeReports() {
 	}
 }
 
-func (d *delivery) note(r report) {
+func (d *delivery) note(r reply) {
 	d.left--
 	if d.outcomes[r.ring].Kind != clock.Awaited {
 		return // resolved before
 	}
-	o := outcomeOf(r.err, d.link.guard.wasSent(d.records[r.ring]))
+	o := outcomeOf(r.err, d.link.gate.wasSent(d.records[r.ring]))
 	d.outcomes[r.ring] = o
 	if o.Kind == clock.Confirmed && d.limits.OnConfirmed != nil && d.places == nil {
 		d.limits.OnConfirmed(r.ring)
@@ -241,11 +241,11 @@ func (d *delivery) note(r report) {
 // untaken if brokers work, because then its own partition is at fault. While requests may still be written, nothing is
 // resolved.
 func (d *delivery) resolveUnsent() {
-	if d.link.guard.mayWrite() {
+	if d.link.gate.mayWrite() {
 		return
 	}
 	for i, o := range d.outcomes {
-		switch g := d.link.guard; {
+		switch g := d.link.gate; {
 		case o.Kind != clock.Awaited:
 		case !g.wasSent(d.records[i]):
 			d.outcomes[i] = d.unsent()
@@ -281,7 +281,7 @@ func (d *delivery) setAll(o clock.Outcome) {
 // Outcomes returns the outcomes that are known now; see ring.LateRings.
 func (d *delivery) Outcomes() []clock.Outcome {
 	if !d.ended {
-		d.takeReports()
+		d.takeReplies()
 		d.resolveUnsent()
 		if time.Now().After(d.limits.WriteBy.Add(d.link.target.cfg.AckTimeout + replyOverhead)) {
 			d.giveUp("the connection ended without a confirm")
@@ -298,7 +298,7 @@ func (d *delivery) End() {
 	if d.ended {
 		return
 	}
-	d.takeReports()
+	d.takeReplies()
 	d.resolveUnsent()
 	d.giveUp("the wait for the confirm was ended")
 	d.ended = true

@@ -28,35 +28,35 @@ func (lane) Close() error { return nil }
 
 // Deliver gives the rings to the reserves of their applications, and waits until they are written.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	h := &handover{outcomes: make([]clock.Outcome, len(rings)), reported: make(chan struct{}, 1)}
-	h.ctx, h.cancel = context.WithCancel(context.Background())
+	b := &batch{outcomes: make([]clock.Outcome, len(rings)), reported: make(chan struct{}, 1)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	byApplication := map[string][]int{}
 	for i := range rings {
 		byApplication[rings[i].Application] = append(byApplication[rings[i].Application], i)
 	}
 	for application, indexes := range byApplication {
-		l.giveOut(h, application, rings, indexes, limits)
+		l.giveOut(b, application, rings, indexes, limits)
 	}
 	until := limits.ReplyBy
 	if end := time.Now().Add(patience); limits.Await != nil && end.Before(until) {
 		until = end
 	}
-	h.wait(ctx, until)
-	outcomes := h.Outcomes()
+	b.wait(ctx, until)
+	outcomes := b.Outcomes()
 	if !slices.ContainsFunc(outcomes, isAwaited) {
-		h.cancel()
+		b.cancel()
 		return outcomes
 	}
 	if limits.Await == nil || ctx.Err() != nil {
-		h.End()
-		return h.Outcomes()
+		b.End()
+		return b.Outcomes()
 	}
-	limits.Await(h)
+	limits.Await(b)
 	return outcomes
 }
 
 // giveOut gives one application's rings to its reserves. Rings without a reserve are untaken.
-func (l lane) giveOut(h *handover, application string, rings []clock.Ring, indexes []int, limits ring.Limits) {
+func (l lane) giveOut(b *batch, application string, rings []clock.Ring, indexes []int, limits ring.Limits) {
 	for len(indexes) > 0 {
 		var r *reserve
 		var n, bytes int
@@ -64,12 +64,12 @@ func (l lane) giveOut(h *handover, application string, rings []clock.Ring, index
 			r, n, bytes = l.target.next(application, rings, indexes)
 		}
 		if r == nil {
-			h.set(indexes,
+			b.set(indexes,
 				clock.Outcome{Kind: clock.Untaken,
 					Reason: "no reserve waits for the ring, or there is no memory for its payload"})
 			return
 		}
-		d := h.delivery(rings, indexes[:n], limits)
+		d := b.delivery(rings, indexes[:n], limits)
 		report := d.Done
 		d.Done = func(written, begun int, err error) {
 			l.target.give(application, bytes)
@@ -80,8 +80,8 @@ func (l lane) giveOut(h *handover, application string, rings []clock.Ring, index
 	}
 }
 
-// part returns how many of the rings a reserve gets that asked for at most that many.
-func part(rings []clock.Ring, indexes []int, most int) int {
+// fitting returns how many of the rings a reserve gets that asked for at most that many.
+func fitting(rings []clock.Ring, indexes []int, most int) int {
 	bytes := 0
 	for n, i := range indexes {
 		if bytes += len(rings[i].Payload); n == most || n > 0 && bytes > maxBytes {
@@ -93,8 +93,8 @@ func part(rings []clock.Ring, indexes []int, most int) int {
 
 func isAwaited(o clock.Outcome) bool { return o.Kind == clock.Awaited }
 
-// handover is the rings of one batch.
-type handover struct {
+// batch is the rings of one call of Deliver.
+type batch struct {
 	ctx      context.Context //nolint:containedctx // reserves end their writes with it
 	cancel   func()          // ends ctx
 	reported chan struct{}   // capacity 1; signalled after each report
@@ -103,53 +103,53 @@ type handover struct {
 	outcomes []clock.Outcome // Awaited until their reserve reports
 }
 
-var _ ring.LateRings = (*handover)(nil)
+var _ ring.LateRings = (*batch)(nil)
 
 // delivery returns what a reserve gets for the rings with these indexes.
-func (h *handover) delivery(rings []clock.Ring, indexes []int, limits ring.Limits) clock.Delivery {
+func (b *batch) delivery(rings []clock.Ring, indexes []int, limits ring.Limits) clock.Delivery {
 	given := make([]clock.Ring, len(indexes))
 	for n, i := range indexes {
 		given[n] = rings[i]
 	}
-	h.set(indexes, clock.Outcome{Kind: clock.Awaited})
-	return clock.Delivery{Rings: given, TooLateToWrite: limits.TooLateToWrite, Context: h.ctx, Done: func(written, begun int, err error) {
-		h.report(indexes[:written], clock.Outcome{Kind: clock.Confirmed})
-		h.report(indexes[written:begun],
+	b.set(indexes, clock.Outcome{Kind: clock.Awaited})
+	return clock.Delivery{Rings: given, TooLateToWrite: limits.TooLateToWrite, Context: b.ctx, Done: func(written, begun int, err error) {
+		b.note(indexes[:written], clock.Outcome{Kind: clock.Confirmed})
+		b.note(indexes[written:begun],
 			clock.Outcome{Kind: clock.Doubtful, Reason: fmt.Sprintf("the ring was not written in whole: %v", err)})
-		h.report(indexes[begun:],
+		b.note(indexes[begun:],
 			clock.Outcome{Kind: clock.Unsent, Reason: fmt.Sprintf("no byte of the ring was written: %v", err)})
-		clock.Signal(h.reported)
+		clock.Signal(b.reported)
 	}}
 }
 
-func (h *handover) set(indexes []int, o clock.Outcome) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (b *batch) set(indexes []int, o clock.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, i := range indexes {
-		h.outcomes[i] = o
+		b.outcomes[i] = o
 	}
 }
 
-// report notes an outcome, unless the wait for it has ended.
-func (h *handover) report(indexes []int, o clock.Outcome) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// note sets an outcome, unless the wait for it has ended.
+func (b *batch) note(indexes []int, o clock.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, i := range indexes {
-		if isAwaited(h.outcomes[i]) {
-			h.outcomes[i] = o
+		if isAwaited(b.outcomes[i]) {
+			b.outcomes[i] = o
 		}
 	}
 }
 
 // wait waits until all reserves have reported, at most until a time or the end of ctx.
-func (h *handover) wait(ctx context.Context, until time.Time) {
-	for slices.ContainsFunc(h.Outcomes(), isAwaited) {
+func (b *batch) wait(ctx context.Context, until time.Time) {
+	for slices.ContainsFunc(b.Outcomes(), isAwaited) {
 		left := time.Until(until)
 		if left <= 0 {
 			return
 		}
 		select {
-		case <-h.reported:
+		case <-b.reported:
 		case <-time.After(left):
 		case <-ctx.Done():
 			return
@@ -158,23 +158,23 @@ func (h *handover) wait(ctx context.Context, until time.Time) {
 }
 
 // Outcomes returns the outcomes that are known now; see ring.LateRings.
-func (h *handover) Outcomes() []clock.Outcome {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.outcomes)
+func (b *batch) Outcomes() []clock.Outcome {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.outcomes)
 }
 
 // Stuck returns false. A client that does not read is cut off by the write deadline, and that is a report.
-func (h *handover) Stuck() bool { return false }
+func (b *batch) Stuck() bool { return false }
 
 // End makes rings without a report doubtful, and ends their writes; see ring.LateRings.
-func (h *handover) End() {
-	h.cancel()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i, o := range h.outcomes {
+func (b *batch) End() {
+	b.cancel()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, o := range b.outcomes {
 		if isAwaited(o) {
-			h.outcomes[i] = clock.Outcome{Kind: clock.Doubtful,
+			b.outcomes[i] = clock.Outcome{Kind: clock.Doubtful,
 				Reason: "the reserve did not report whether the ring was written"}
 		}
 	}

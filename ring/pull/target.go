@@ -198,7 +198,7 @@ func (t *Target) next(application string, rings []clock.Ring, indexes []int) (r 
 		return nil, 0, 0
 	}
 	r = l.waiting[0]
-	n = part(rings, indexes, r.rings)
+	n = fitting(rings, indexes, r.rings)
 	bytes = ring.HandedSize(rings, indexes[:n])
 	if !t.handed.Take(application, bytes) {
 		return nil, 0, 0

@@ -33,7 +33,7 @@ func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, testedEngine()) }
 // at once nor set a variable for one statement.
 func TestStoreAsMySQL(t *testing.T) {
 	e := engineAsMySQL()
-	e.Part = storetest.Writes
+	e.Scope = storetest.Writes
 	storetest.Run(t, e)
 }
 

@@ -25,7 +25,7 @@ import (
 // TestStoreAsTiDB runs the suite's tests of locks as if the server were TiDB (asTiDB).
 func TestStoreAsTiDB(t *testing.T) {
 	e := engineAsTiDB(t)
-	e.Part = storetest.Locks
+	e.Scope = storetest.Locks
 	storetest.Run(t, e)
 }
 

@@ -26,7 +26,7 @@ func testBuildLevel(t *testing.T, f *fixture) {
 		set("late", t0, latestRingAt(t0+1)))
 	f.set(t0, cancel("finished"))
 	leasingNode := node("a", t0+2000)
-	f.attend(leasingNode, 0)
+	f.heartbeat(leasingNode, 0)
 	same(t, "taken", f.take(leasingNode, t0, 3), []int{3})
 	claimed := f.claim(t0, f.get("rung").ID).wantRings(f.get("rung").ID)
 	before := map[string]clock.Alarm{}

@@ -22,7 +22,7 @@ func node(incarnation string, expires clock.Instant) store.Node {
 	}
 }
 
-func (f *fixture) attend(n store.Node, forget clock.Instant) {
+func (f *fixture) heartbeat(n store.Node, forget clock.Instant) {
 	f.t.Helper()
 	ok(f.t, f.Attend(f.t.Context(), n, forget), "attend")
 }
@@ -73,7 +73,7 @@ func testAttend(t *testing.T, f *fixture) {
 	c, a, b := node("c", t0+3000), node("A", t0+3000), node("b", t0+3000)
 	b.Name, b.Applications = c.Name, []string{"bank", "shop"}
 	for _, n := range []store.Node{c, a, b} {
-		f.attend(n, t0)
+		f.heartbeat(n, t0)
 	}
 	same(t, "nodes", f.cluster().Nodes, []store.Node{a, b, c})
 	same(t, "taken", f.take(a, t0, 5, 3), []int{3, 5})
@@ -83,7 +83,7 @@ func testAttend(t *testing.T, f *fixture) {
 	again.Name, again.Address, again.Version, again.Applications = "näme’", "", "v2", []string{"shop"}
 	again.Settings = 17
 	again.Started, again.Expires, again.Lacks = t0+99, t0+60_000, []string{"amqp", "read"}
-	f.attend(again, t0+3000)
+	f.heartbeat(again, t0+3000)
 	again.Started = a.Started
 	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b, c})
 	f.wantLeases(store.Lease{Shard: 3, Owner: a.Name, Incarnation: "A", Epoch: 1, Expires: t0 + 60_000},
@@ -92,9 +92,9 @@ func testAttend(t *testing.T, f *fixture) {
 
 	same(t, "taken over", f.take(c, t0+3000, 3, 4, 5), []int{4})
 	b.Expires, b.Applications = t0+70_000, nil
-	f.attend(b, t0+3001) // c has expired before
+	f.heartbeat(b, t0+3001) // c has expired before
 	again.Lacks = nil
-	f.attend(again, t0+3001)
+	f.heartbeat(again, t0+3001)
 	same(t, "nodes", f.cluster().Nodes, []store.Node{again, b})
 	if l := f.cluster().Leases[4]; l.Incarnation != "c" || l.Epoch != 2 || l.Expires != c.Expires {
 		t.Errorf("lease taken over from b: %+v", l)
@@ -170,7 +170,7 @@ func testTakeLocked(t *testing.T, f *fixture) {
 	ok(t, tx.QueryRow("SELECT shard FROM shard WHERE shard = 2 FOR UPDATE").Scan(&got), "lock a shard")
 	a := node("a", t0+3000)
 	same(t, "taken", f.take(a, t0, 1, 2, 3), []int{1, 3})
-	f.attend(a, t0) // renews shards 1 and 3 and does not wait for shard 2
+	f.heartbeat(a, t0) // renews shards 1 and 3 and does not wait for shard 2
 	same(t, "leases of a", shardsLeasedBy(f.cluster(), "a"), []int{1, 3})
 }
 
@@ -185,7 +185,7 @@ func testLeasesBesideUncommittedShard(t *testing.T, f *fixture) {
 	_, err = tx.ExecContext(t.Context(), "UPDATE shard SET incarnation = 'b', expires = 1 WHERE shard = 2")
 	ok(t, err, "take a shard")
 	a.Expires = t0 + 6000
-	f.attend(a, t0)
+	f.heartbeat(a, t0)
 	f.wantLeases(leaseOf(a, 1, 1), leaseOf(a, 3, 1))
 	ok(t, f.Leave(t.Context(), "a"), "leave")
 	f.wantLeases(store.Lease{Shard: 1, Epoch: 1}, store.Lease{Shard: 3, Epoch: 1})
@@ -217,8 +217,8 @@ func testYield(t *testing.T, f *fixture) {
 // testLeave demands that Leave frees all shards of the node and deletes the node.
 func testLeave(t *testing.T, f *fixture) {
 	a, b := node("a", t0+3000), node("b", t0+3000)
-	f.attend(a, 0)
-	f.attend(b, 0)
+	f.heartbeat(a, 0)
+	f.heartbeat(b, 0)
 	f.take(a, t0, 1, 2)
 	f.take(b, t0, 3)
 	ok(t, f.Leave(t.Context(), "a"), "leave")
@@ -268,7 +268,7 @@ func testManyNodesAtOnce(t *testing.T, f *fixture) {
 func testShardReport(t *testing.T, f *fixture) {
 	a := node("a", t0+3000)
 	a.Applications, a.Lacks, a.Settings = []string{"bank", "shop"}, []string{"amqp", "read"}, 7
-	f.attend(a, 0)
+	f.heartbeat(a, 0)
 	f.take(a, t0, 1, 3)
 	f.take(node("gone", t0+7), t0, 2)
 	f.take(node("yields", t0+7), t0, 0)

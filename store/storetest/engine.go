@@ -33,22 +33,22 @@ type Engine struct {
 	// only the rows that it returns. db holds a million finished alarms and a thousand due alarms of application
 	// "plan". Plans must gather statistics itself.
 	Plans func(t *testing.T, db *Database)
-	// Part is the part of the suite that Run runs. An engine that differs from another one only in that part has such a
-	// suite in every run, and the whole suite under the build tag soak.
-	Part Part
+	// Scope is the part of the suite that Run runs. An engine that differs from another one only in that part has such
+	// a suite in every run, and the whole suite under the build tag soak.
+	Scope Scope
 	// NoCuts leaves out the tests in which connections are cut or stopped. They have the same results on an engine that
 	// differs from another one only in its statements.
 	NoCuts bool
 }
 
-// Part is a part of the suite: tests that depend on the same. Each part has the following ones.
-type Part int
+// Scope is a part of the suite: tests that depend on the same. Each part has the following ones.
+type Scope int
 
 // The parts.
 const (
-	Whole  Part = iota
-	Locks       // how the server locks rows
-	Writes      // how sets, cancels and answers lock rows
+	Whole  Scope = iota
+	Locks        // how the server locks rows
+	Writes       // how sets, cancels and answers lock rows
 )
 
 // Database is one database of the engine.
@@ -93,7 +93,7 @@ func RunAlone(t *testing.T, e Engine) {
 type testCase struct {
 	name   string
 	needs  func(s *suite) bool // nil: the test runs on every engine
-	part   Part                // the smallest part that has the test
+	scope  Scope               // the smallest part that has the test
 	cuts   bool                // connections are cut or stopped, whatever statements they run
 	own    bool                // the test closes its store, or spoils it
 	alone  bool                // no other test runs meanwhile: the test measures the process
@@ -125,7 +125,7 @@ func newSuite(t *testing.T, e Engine) *suite {
 // runCases runs the selected tests that this engine can pass.
 func (s *suite) runCases(t *testing.T, selects func(testCase) bool) {
 	for _, c := range cases() {
-		if selects(c) && (c.needs == nil || c.needs(s)) && c.part >= s.engine.Part && (!c.cuts || !s.engine.NoCuts) {
+		if selects(c) && (c.needs == nil || c.needs(s)) && c.scope >= s.engine.Scope && (!c.cuts || !s.engine.NoCuts) {
 			t.Run(c.name, func(t *testing.T) { s.run(t, c) })
 		}
 	}

@@ -36,10 +36,10 @@ type partition struct {
 	number int32
 }
 
-// guard decides for the connections of one link which produce requests are written. It knows of each partition whether
-// a byte of a record may have left this process. So the outcome of a ring without a reply depends on the guard alone,
+// gate decides for the connections of one link which produce requests are written. It knows of each partition whether
+// a byte of a record may have left this process. So the outcome of a ring without a reply depends on the gate alone,
 // and not on what the client remembers.
-type guard struct {
+type gate struct {
 	refusals chan struct{} // capacity 1; signalled when a request was refused
 	placings chan struct{} // capacity 1; signalled when a record has its partition
 
@@ -51,14 +51,14 @@ type guard struct {
 	place   map[*kgo.Record]partition // partition that the client chose for a record
 }
 
-var _ kgo.HookProduceRecordPartitioned = (*guard)(nil)
+var _ kgo.HookProduceRecordPartitioned = (*gate)(nil)
 
-func newGuard() *guard {
-	return &guard{refusals: make(chan struct{}, 1), placings: make(chan struct{}, 1)}
+func newGate() *gate {
+	return &gate{refusals: make(chan struct{}, 1), placings: make(chan struct{}, 1)}
 }
 
-// begin opens the guard for a delivery.
-func (g *guard) begin(limits ring.Limits) {
+// begin opens the gate for a delivery.
+func (g *gate) begin(limits ring.Limits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select { // a refusal after the delivery before
@@ -70,14 +70,14 @@ func (g *guard) begin(limits ring.Limits) {
 }
 
 // shut refuses all further produce requests. After its return the results of wasSent no longer change.
-func (g *guard) shut() {
+func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open = false
 }
 
 // mayWrite reports whether produce requests may still be written for the delivery.
-func (g *guard) mayWrite() bool {
+func (g *gate) mayWrite() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open && !g.limits.TooLateToWrite()
@@ -85,7 +85,7 @@ func (g *guard) mayWrite() bool {
 
 // OnProduceRecordPartitioned notes the partition of a record. The client calls it before the record can be in a
 // request.
-func (g *guard) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
+func (g *gate) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.place[r] = partition{r.Topic, r.Partition}
@@ -93,14 +93,14 @@ func (g *guard) OnProduceRecordPartitioned(r *kgo.Record, _ int32) {
 }
 
 // placed returns the number of records that have their partitions.
-func (g *guard) placed() int {
+func (g *gate) placed() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.place)
 }
 
 // wasSent reports whether a byte of the record may have left this process.
-func (g *guard) wasSent(r *kgo.Record) bool {
+func (g *gate) wasSent(r *kgo.Record) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p, placed := g.place[r]
@@ -109,7 +109,7 @@ func (g *guard) wasSent(r *kgo.Record) bool {
 
 // wasRefused reports whether a request for the record's partition was refused. Then no reply to the record will come:
 // the client repeats only failed records.
-func (g *guard) wasRefused(r *kgo.Record) bool {
+func (g *gate) wasRefused(r *kgo.Record) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p, placed := g.place[r]
@@ -117,7 +117,7 @@ func (g *guard) wasRefused(r *kgo.Record) bool {
 }
 
 // admit decides about a produce request for these partitions. The limits are for its write.
-func (g *guard) admit(partitions []partition) (ring.Limits, error) {
+func (g *gate) admit(partitions []partition) (ring.Limits, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.open || g.limits.TooLateToWrite() {
@@ -131,7 +131,7 @@ func (g *guard) admit(partitions []partition) (ring.Limits, error) {
 }
 
 // admitPiece decides about the next piece of a produce request that admit has admitted with these limits.
-func (g *guard) admitPiece(partitions []partition, limits ring.Limits) error {
+func (g *gate) admitPiece(partitions []partition, limits ring.Limits) error {
 	if !limits.TooLateToWrite() {
 		return nil
 	}
@@ -142,23 +142,23 @@ func (g *guard) admitPiece(partitions []partition, limits ring.Limits) error {
 }
 
 // refuse notes that a produce request was not written, or not in whole. The caller holds mu.
-func (g *guard) refuse(partitions []partition) {
+func (g *gate) refuse(partitions []partition) {
 	for _, p := range partitions {
 		g.refused[p] = true
 	}
 	clock.Signal(g.refusals)
 }
 
-// guardedConn is a connection of a link. The client writes each request with one call of Write.
-type guardedConn struct {
+// gatedConn is a connection of a link. The client writes each request with one call of Write.
+type gatedConn struct {
 	net.Conn
 
-	guard *guard
+	gate *gate
 }
 
 // Write writes a request. It refuses a produce request after the write limit, and when no delivery is under way. After
 // an error in the middle of a request the client closes the connection.
-func (c *guardedConn) Write(request []byte) (int, error) {
+func (c *gatedConn) Write(request []byte) (int, error) {
 	if !isProduce(request) {
 		return c.Conn.Write(request)
 	}
@@ -166,14 +166,14 @@ func (c *guardedConn) Write(request []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	limits, err := c.guard.admit(partitions)
+	limits, err := c.gate.admit(partitions)
 	if err != nil {
 		return 0, err
 	}
 	if err := c.SetWriteDeadline(limits.WriteBy); err != nil { // the client takes the deadline away after the write
 		return 0, err
 	}
-	return ring.WriteWhile(c.Conn, request, func() error { return c.guard.admitPiece(partitions, limits) })
+	return ring.WriteWhile(c.Conn, request, func() error { return c.gate.admitPiece(partitions, limits) })
 }
 
 // Sizes of the parts of a request's head, in bytes.

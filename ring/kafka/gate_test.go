@@ -34,7 +34,7 @@ func TestWriteLimitHoldsForEachPieceOfAProduceRequest(t *testing.T) {
 		n, _ := io.Copy(io.Discard, far) // ends with the connection
 		received <- n
 	}()
-	g := newGuard()
+	g := newGate()
 	looks := 0
 	g.begin(ring.Limits{WriteBy: time.Now().Add(time.Minute), Suspended: func() time.Duration {
 		if looks++; looks > 3 { // one look admits the request, one each piece
@@ -44,7 +44,7 @@ func TestWriteLimitHoldsForEachPieceOfAProduceRequest(t *testing.T) {
 	}})
 	record := &kgo.Record{Topic: "rings.shop", Partition: 1}
 	g.OnProduceRecordPartitioned(record, 0)
-	n, err := (&guardedConn{Conn: near, guard: g}).Write(produceRequest("rings.shop", 5*ring.WritePiece))
+	n, err := (&gatedConn{Conn: near, gate: g}).Write(produceRequest("rings.shop", 5*ring.WritePiece))
 	_ = near.Close()
 	if n != 2*ring.WritePiece || !errors.Is(err, errTooLate) {
 		t.Errorf("%d bytes, want %d; %v", n, 2*ring.WritePiece, err)
