@@ -47,7 +47,7 @@ func (s *Session) Answers(answerer Answerer) *Answers {
 // connection and returns nil. It acks an answer after the Answerer has applied it or refused it finally. All other
 // answers go back to the queue.
 func (a *Answers) Run(ctx context.Context) error {
-	a.s.keepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
+	a.s.broker.KeepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
 		c, err := a.s.consume(ctx, a)
 		if ctx.Err() == nil {
 			a.s.health.warn(roleAnswers, []string{"answers to rings are not taken: " + err.Error()})
@@ -66,7 +66,7 @@ func (a *Answers) prefetch() int { return a.s.cfg.AnswerPrefetch }
 func (a *Answers) queue() string { return answerQueue(a.s.cfg.Exchange) }
 
 // prepare declares the queue. Answers are copied unless a requeue never drops them.
-func (a *Answers) prepare(l *link) (*copyRules, []string, error) {
+func (a *Answers) prepare(l *Link) (*copyRules, []string, error) {
 	unlimited, warnings, err := a.s.declareAnswers(l, a.queue())
 	if err != nil || unlimited {
 		return nil, warnings, err
@@ -121,7 +121,7 @@ func (a *Answers) reject(err error) {
 	a.s.metrics.answers.WithLabelValues(kindUnknown, resultMalformed).Inc()
 	if now := time.Now(); now.Sub(a.malformedLogged) >= malformedLogInterval {
 		a.malformedLogged = now
-		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.turn.addressFor(roleAnswers), "err",
+		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.broker.AddressFor(roleAnswers), "err",
 			err)
 	}
 }

@@ -35,11 +35,11 @@ const (
 // maxHeader, the properties are dropped, and the library sees a message without properties. A redelivery and a copy
 // have the same fate as the first delivery (lastingSize).
 //
-// With marks, a message that loses its body or its properties has the header headerOversized instead of its own
+// With marks, a message that loses its body or its properties has the header HeaderOversized instead of its own
 // properties, and no body.
 //
 // A message whose headers the library would not read (table.go) loses its properties. With marks it keeps all but the
-// headers, and has the header headerUnreadable.
+// headers, and has the header HeaderUnreadable.
 type boundedConn struct {
 	net.Conn
 	maxBody uint64
@@ -194,15 +194,15 @@ func withoutProperties(front []byte, dropped bool) []byte {
 	return b
 }
 
-// headerOversized marks a message that was too large for the connection.
-const headerOversized = "x-clockd-oversized"
+// HeaderOversized marks a message that was too large for the connection.
+const HeaderOversized = "x-clockd-oversized"
 
 // oversizedHeader returns the content header frame of a message with the mark and without a body.
 func oversizedHeader(channel uint16) []byte {
 	b := appendContentHead(nil, channel, 0)
 	b = binary.BigEndian.AppendUint16(b, flagHeaders)
-	b = binary.BigEndian.AppendUint32(b, uint32(1+len(headerOversized)+2))
-	b = append(appendShort(b, headerOversized), 't', 1)
+	b = binary.BigEndian.AppendUint32(b, uint32(1+len(HeaderOversized)+2))
+	b = append(appendShort(b, HeaderOversized), 't', 1)
 	return endFrame(b, 0)
 }
 

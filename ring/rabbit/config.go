@@ -4,11 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -97,11 +93,11 @@ func DefaultConfig() Config {
 
 // String returns the address of the broker with all its hosts, and the exchange, without user and password.
 func (c Config) String() string {
-	hosts, err := parseURL(c.URL)
+	hosts, err := ParseURL(c.URL)
 	if err != nil {
 		return "no valid URL, exchange " + c.Exchange
 	}
-	return address(hosts) + ", exchange " + c.Exchange
+	return Address(hosts) + ", exchange " + c.Exchange
 }
 
 // LogValue returns String, so that no log handler prints the fields.
@@ -119,9 +115,9 @@ func (c Config) Validate() error {
 			broken = append(broken, fmt.Errorf("rabbit: "+format, args...))
 		}
 	}
-	if hosts, err := parseURL(c.URL); err != nil {
+	if hosts, err := ParseURL(c.URL); err != nil {
 		broken = append(broken, err)
-	} else if _, err := tlsConfig(hosts[0].uri); err != nil { // the hosts differ in the server name only
+	} else if err := hosts[0].CheckTLS(); err != nil { // the hosts differ in the server name only
 		broken = append(broken, fmt.Errorf("rabbit: %w", err))
 	}
 	if _, err := newManagement(c.ManagementURL, ""); err != nil {
@@ -153,76 +149,4 @@ func (c Config) Validate() error {
 		"the prefetch for answers must be from 1 to 10000: a node holds all these answers in memory")
 	broken = append(broken, c.Intake.validate()...)
 	return errors.Join(broken...)
-}
-
-// errURL describes a valid URL. It does not quote the invalid one.
-var errURL = errors.New("rabbit: the AMQP URL is not valid: it must be like amqp://user:password@host:5672/vhost (or amqps://, " +
-	"or with several hosts of one cluster: host1:5672,host2:5672), with reserved characters in user, password and vhost percent-encoded")
-
-// errHosts describes a valid list of hosts. It does not quote the invalid one.
-var errHosts = errors.New("rabbit: the list of hosts in the AMQP URL has an empty host, or a host twice: it must be like host1:5672,host2:5672")
-
-// parseURL returns the hosts of the URL: at least one, in their order. The hosts differ in host and port only. The
-// library's error would quote the URL with its password, so errURL replaces it.
-func parseURL(raw string) ([]*brokerHost, error) {
-	if raw == "" {
-		return nil, errors.New("rabbit: no AMQP URL is given")
-	}
-	urls := splitHosts(raw)
-	hosts, names := make([]*brokerHost, 0, len(urls)), map[string]bool{}
-	for _, one := range urls {
-		uri, err := amqp.ParseURI(one)
-		if err != nil {
-			return nil, errURL
-		}
-		// the library also parses a password with an unescaped "#", "?" or "/", and takes a part of it as the port
-		u, err := url.Parse(one)
-		if err != nil || u.Fragment != "" || strings.Contains(u.RawQuery+u.EscapedPath(), "@") {
-			return nil, errURL
-		}
-		host := &brokerHost{url: one, uri: uri}
-		if len(urls) > 1 && (u.Hostname() == "" || names[host.name()]) { // the library takes an empty host as localhost
-			return nil, errHosts
-		}
-		names[host.name()] = true
-		hosts = append(hosts, host)
-	}
-	return hosts, checkTLS(hosts[0].uri)
-}
-
-// splitHosts returns a URL for each host of a URL with a list of hosts. The other parts of the URL are the same in
-// each. Neither net/url nor the library can parse such a list.
-func splitHosts(raw string) (urls []string) {
-	scheme, rest, found := strings.Cut(raw, "://")
-	if !found {
-		return []string{raw}
-	}
-	list, tail := rest, ""
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		list, tail = rest[:end], rest[end:]
-	}
-	at := strings.LastIndex(list, "@") + 1
-	for host := range strings.SplitSeq(list[at:], ",") {
-		urls = append(urls, scheme+"://"+list[:at]+host+tail)
-	}
-	return urls
-}
-
-// checkTLS refuses a URL with parameters for TLS that would have no effect.
-func checkTLS(uri amqp.URI) error {
-	if uri.Scheme != "amqps" &&
-		(uri.CACertFile != "" || uri.CertFile != "" || uri.KeyFile != "" || uri.ServerName != "") {
-		return errors.New("rabbit: the AMQP URL has parameters for TLS, but its scheme is amqp: write amqps://")
-	}
-	if (uri.CertFile == "") != (uri.KeyFile == "") {
-		return errors.New("rabbit: certfile and keyfile go together: a client certificate needs its private key")
-	}
-	return nil
-}
-
-func vhostPath(vhost string) string {
-	if vhost == "/" {
-		return ""
-	}
-	return vhost
 }

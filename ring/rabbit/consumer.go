@@ -29,8 +29,8 @@ import (
 type consumer struct {
 	s           *Session
 	inbox       inbox
-	link        *link
-	ch          *channel
+	link        *Link
+	ch          *Channel
 	tag         string
 	established bool // the connection was set up
 	replaces    bool // the consumer takes the place of a silent one
@@ -73,7 +73,7 @@ func newConsumer(s *Session, in inbox) *consumer {
 // gives them back. If the queue is a stream, the renewed consumer does not get what was published meanwhile; other
 // nodes may. noteLoss logs a loss that it notices.
 func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error) {
-	var open *link
+	var open *Link
 	for {
 		c = newConsumer(s, in)
 		c.established, c.replaces = open != nil, open != nil
@@ -81,7 +81,7 @@ func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error
 			return c, err
 		}
 		if ctx.Err() != nil {
-			c.link.close()
+			c.link.Close()
 			return c, err
 		}
 		open = c.link
@@ -90,7 +90,7 @@ func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error
 
 // serve connects unless a link is open, sets up, and consumes until the connection, the turn or ctx ends. The error is
 // the reason. The link is closed then, unless the consumer is renewed.
-func (c *consumer) serve(ctx context.Context, open *link) error {
+func (c *consumer) serve(ctx context.Context, open *Link) error {
 	deliveries, err := c.connect(ctx, open)
 	if err != nil {
 		return err
@@ -103,9 +103,9 @@ func (c *consumer) serve(ctx context.Context, open *link) error {
 		close(c.ended)
 		cancel()
 		if c.renewed {
-			_ = c.link.bounded(c.ch.Close) // an error ends the next consumer
+			_ = c.link.Bounded(c.ch.Close) // an error ends the next consumer
 		} else {
-			c.link.close() // ends the other goroutines
+			c.link.Close() // ends the other goroutines
 		}
 		parts.Wait()
 		c.working.Wait()
@@ -133,7 +133,7 @@ func (c *consumer) serve(ctx context.Context, open *link) error {
 	return c.settle(ctx, workCtx)
 }
 
-func (c *consumer) connect(ctx context.Context, link *link) (<-chan amqp.Delivery, error) {
+func (c *consumer) connect(ctx context.Context, link *Link) (<-chan amqp.Delivery, error) {
 	s, role := c.s, c.inbox.role()
 	if link == nil {
 		var err error
@@ -141,18 +141,18 @@ func (c *consumer) connect(ctx context.Context, link *link) (<-chan amqp.Deliver
 			return nil, err
 		}
 	}
-	defer context.AfterFunc(ctx, link.kill)()
+	defer context.AfterFunc(ctx, link.Kill)()
 	c.link = link
 	warnings, deliveries, err := c.setUp()
 	if err != nil {
 		s.metrics.errors.WithLabelValues(kindSetup).Inc()
-		link.close()
+		link.Close()
 		return nil, err
 	}
 	c.established = true
 	if s.health.warn(role, warnings) {
 		for _, w := range warnings {
-			s.log.Warn("consumed queue is not as it should be", "broker", link.host.address(), "warning", w)
+			s.log.Warn("consumed queue is not as it should be", "broker", link.Address(), "warning", w)
 		}
 	}
 	return deliveries, nil
@@ -166,7 +166,7 @@ func (c *consumer) setUp() (warnings []string, deliveries <-chan amqp.Delivery, 
 	if copies != nil {
 		c.copier = newCopier(c.s, copies, c.inbox.prefetch(), c.queueSettlement)
 	}
-	err = c.link.bounded(func() (err error) {
+	err = c.link.Bounded(func() (err error) {
 		deliveries, err = c.consume(c.inbox.queue())
 		return err
 	})
@@ -174,22 +174,22 @@ func (c *consumer) setUp() (warnings []string, deliveries <-chan amqp.Delivery, 
 }
 
 func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err error) {
-	if c.ch, err = c.link.plainChannel(); err != nil {
+	if c.ch, err = c.link.PlainChannel(); err != nil {
 		return nil, err
 	}
 	if err := c.ch.Qos(c.inbox.prefetch(), 0, false); err != nil {
-		return nil, fmt.Errorf("set the prefetch of queue %q: %w", queue, describe(err))
+		return nil, fmt.Errorf("set the prefetch of queue %q: %w", queue, Describe(err))
 	}
 	if c.replaces {
 		q, err := c.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		if err != nil {
-			return nil, fmt.Errorf("find queue %q: %w", queue, describe(err))
+			return nil, fmt.Errorf("find queue %q: %w", queue, Describe(err))
 		}
 		c.waiting = q.Messages
 	}
 	c.tag = "clockd"
 	if deliveries, err = c.ch.Consume(queue, c.tag, false, false, false, false, nil); err != nil {
-		return nil, fmt.Errorf("consume queue %q: %w", queue, describe(err))
+		return nil, fmt.Errorf("consume queue %q: %w", queue, Describe(err))
 	}
 	return deliveries, nil
 }
@@ -197,7 +197,7 @@ func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err e
 // cancel tells the broker to send no more messages. The library passes on the messages in its hands, and then ends the
 // deliveries.
 func (c *consumer) cancel() {
-	timer := time.AfterFunc(inboxDrain, c.link.kill) // not earlier: this connection acks the deliveries in flight
+	timer := time.AfterFunc(inboxDrain, c.link.Kill) // not earlier: this connection acks the deliveries in flight
 	defer timer.Stop()
 	_ = c.ch.Cancel(c.tag, false) // fails only when the channel has ended
 }
@@ -229,15 +229,15 @@ func (c *consumer) endReason(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := c.link.lost(ctx, c.ch); err != nil {
+	if err := c.link.Lost(ctx, c.ch); err != nil {
 		return err
 	}
-	return errCancelled
+	return ErrCancelled
 }
 
 // submit passes a batch to the inbox. It blocks until the batch is submitted, not until its outcomes are known.
 func (c *consumer) submit(workCtx context.Context, batch []*incoming) {
-	if c.link.conn.IsClosed() { // the broker delivers the batch again
+	if c.link.IsClosed() { // the broker delivers the batch again
 		return
 	}
 	workCtx, cancel := context.WithTimeout(workCtx, clock.RequestTimeout)
@@ -277,7 +277,7 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 			submitted = nil
 		case <-looks.C:
 			c.renewIfSilent()
-		case <-c.link.done:
+		case <-c.link.Done():
 			return c.endReason(ctx)
 		case <-workCtx.Done():
 			return c.endReason(ctx)
@@ -311,13 +311,13 @@ func (c *consumer) renewIfSilent() {
 func (c *consumer) noteLoss(first *amqp.Delivery) {
 	if c.waiting > 0 && first.Redelivered {
 		c.s.log.Warn("silent consumer was renewed and was probably lost: messages that were delivered before come again",
-			"broker", c.link.host.address(), "queue", c.inbox.queue(), "count", c.waiting)
+			"broker", c.link.Address(), "queue", c.inbox.queue(), "count", c.waiting)
 	}
 }
 
 // settleQueued carries out next and all other queued settlements, in one write.
 func (c *consumer) settleQueued(next settlement) error {
-	c.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
+	c.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
 	err := c.settleOne(next)
 	for more := true; more && err == nil; {
 		select {
@@ -327,7 +327,7 @@ func (c *consumer) settleQueued(next settlement) error {
 			more = false
 		}
 	}
-	if _, werr := c.link.wire.endDelivery(); err == nil {
+	if _, werr := c.link.EndDelivery(); err == nil {
 		err = werr
 	}
 	return c.wrap("settle deliveries", err)
@@ -390,7 +390,7 @@ func (c *consumer) wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if cause := c.link.lost(context.Background(), c.ch); cause != nil {
+	if cause := c.link.Lost(context.Background(), c.ch); cause != nil {
 		err = cause
 	}
 	return fmt.Errorf("%s: %w", what, err)

@@ -20,8 +20,8 @@ const probeMessages = 2
 // control owns one control connection.
 type control struct {
 	s           *Session
-	link        *link
-	ch          *channel
+	link        *Link
+	ch          *Channel
 	declared    []string // warnings from the declarations
 	swallowed   bool     // the last probe was confirmed without a return
 	established bool     // a probe has passed
@@ -33,7 +33,7 @@ func (c *control) serve(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
-	defer c.link.close()
+	defer c.link.Close()
 	for {
 		err := c.probe(ctx)
 		if err == nil {
@@ -43,7 +43,7 @@ func (c *control) serve(ctx context.Context) error {
 			continue
 		}
 		if !errors.Is(err, errReconnect) {
-			c.link.leaveUnlessRefused(err)
+			c.link.LeaveUnlessRefused(err)
 		}
 		return err
 	}
@@ -55,17 +55,17 @@ func (c *control) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, link.kill)()
+	defer context.AfterFunc(ctx, link.Kill)()
 	c.link = link
 	if c.declared, err = c.s.declare(link); err == nil {
-		err = link.bounded(func() (err error) {
-			c.ch, err = link.channel(probeMessages)
+		err = link.Bounded(func() (err error) {
+			c.ch, err = link.Channel(probeMessages)
 			return err
 		})
 	}
 	if err != nil {
 		c.s.metrics.errors.WithLabelValues(kindSetup).Inc()
-		link.close()
+		link.Close()
 		return err
 	}
 	return nil
@@ -104,10 +104,10 @@ func (c *control) confirmed(ctx context.Context, confirm *amqp.DeferredConfirmat
 				return c.failed(ctx, errors.New("a probe was nacked"))
 			}
 			return nil
-		case <-c.link.blockedChanged:
+		case <-c.link.BlockedChanged():
 			timer.Reset(c.s.cfg.ProbeTimeout)
 		case <-timer.C:
-			if c.link.blocked.Load() == nil {
+			if c.link.Blocked() == nil {
 				c.s.metrics.errors.WithLabelValues(kindProbe).Inc()
 				return fmt.Errorf("the broker did not confirm a probe within %s", c.s.cfg.ProbeTimeout)
 			}
@@ -122,29 +122,29 @@ func (c *control) failed(ctx context.Context, err error) error {
 	c.s.metrics.errors.WithLabelValues(kindProbe).Inc()
 	ctx, cancel := context.WithTimeout(ctx, c.s.cfg.ProbeTimeout)
 	defer cancel()
-	if fault := c.ch.fault(ctx, c.link); fault != nil {
-		return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, describe(fault))
+	if fault := c.ch.Fault(ctx, c.link); fault != nil {
+		return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, Describe(fault))
 	}
-	if c.link.conn.IsClosed() {
-		return fmt.Errorf("connection lost: %w", c.link.cause(ctx))
+	if c.link.IsClosed() {
+		return fmt.Errorf("connection lost: %w", c.link.Cause(ctx))
 	}
 	return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, err)
 }
 
 // recordPass records a confirmed probe. The returns of the probe have arrived before its confirms.
 func (c *control) recordPass(doubts int, began time.Time) {
-	c.swallowed = !drain(c.ch.returns)
+	c.swallowed = !drain(c.ch.Returns)
 	warnings := c.declared
 	if c.swallowed {
 		warnings = append(warnings[:len(warnings):len(warnings)], c.s.swallowedWarning())
 	}
 	if c.s.health.warn(roleControl, warnings) {
 		for _, w := range warnings {
-			c.s.log.Warn("broker set-up may lose rings", "broker", c.link.host.address(), "warning", w)
+			c.s.log.Warn("broker set-up may lose rings", "broker", c.link.Address(), "warning", w)
 		}
 	}
 	if !c.established {
-		c.s.log.Info("broker is usable", "broker", c.link.host.address())
+		c.s.log.Info("broker is usable", "broker", c.link.Address())
 	}
 	c.established = true
 	c.s.health.probePassed(doubts, began)
@@ -170,8 +170,8 @@ func (c *control) wait(ctx context.Context) error {
 		return nil
 	case <-c.s.reconnectNow:
 		return errReconnect
-	case <-c.link.done:
-		return fmt.Errorf("connection lost: %w", c.link.cause(ctx))
+	case <-c.link.Done():
+		return fmt.Errorf("connection lost: %w", c.link.Cause(ctx))
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -43,8 +43,8 @@ type copier struct {
 	report   func(settlement) // hands the original's settlement to the consumer
 
 	// owned by the goroutine of run
-	link     *link // nil without a connection
-	ch       *channel
+	link     *Link // nil without a connection
+	ch       *Channel
 	doubtful bool // the channel has a copy without an ack, so it is not used for another copy
 	watchers sync.WaitGroup
 	failures int       // connects since the last batch without an error
@@ -109,7 +109,7 @@ func (c *copier) record(ctx context.Context, err error) {
 		c.failures, c.retryAt = 0, time.Time{}
 	} else {
 		c.s.log.Log(ctx, level, "the broker does not take copies of messages", "effect", c.rules.failure, "broker",
-			c.s.turn.addressFor(c.rules.role), "err", err)
+			c.s.broker.AddressFor(c.rules.role), "err", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 		batch = batch[:1]
 	}
 	confirms := make([]*amqp.DeferredConfirmation, 0, len(batch))
-	c.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
+	c.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
 	for i := 0; i < len(batch) && err == nil; i++ {
 		exchange, routingKey, message := c.rules.message(&batch[i])
 		var confirm *amqp.DeferredConfirmation
@@ -141,7 +141,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 			confirms = append(confirms, confirm)
 		}
 	}
-	if _, werr := c.link.wire.endDelivery(); err == nil {
+	if _, werr := c.link.EndDelivery(); err == nil {
 		err = werr
 	}
 	confirmed = make([]bool, len(confirms))
@@ -152,7 +152,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 		if werr != nil {
 			c.doubtful = true
 			if errors.Is(werr, errNoConfirm) {
-				c.link.turn.leave(c.link.host)
+				c.link.Leave()
 			}
 			return confirmed[:i], werr
 		}
@@ -164,7 +164,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 	if rerr := c.takeReturns(batch, confirmed); rerr != nil {
 		err = rerr
 	}
-	if fault := c.link.lost(ctx, c.ch); fault != nil {
+	if fault := c.link.Lost(ctx, c.ch); fault != nil {
 		err = fault
 	}
 	return confirmed, err
@@ -173,9 +173,9 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 // takeReturns notes which copies the broker has returned: they are not confirmed. If copies cannot be told apart, none
 // is.
 func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
-	for r, some := c.ch.nextReturn(); some; r, some = c.ch.nextReturn() {
+	for r, some := c.ch.NextReturn(); some; r, some = c.ch.NextReturn() {
 		if c.rules.isReturned == nil {
-			drain(c.ch.returns)
+			drain(c.ch.Returns)
 			clear(confirmed)
 			c.doubtful = true
 			return errNoCopy
@@ -183,7 +183,7 @@ func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 		i := slices.IndexFunc(batch[:len(confirmed)],
 			func(s settlement) bool { return c.rules.isReturned(&r, s.delivery) })
 		if i < 0 { // a dead letter without headers of ours
-			drain(c.ch.returns) // they must not reach the next batch
+			drain(c.ch.Returns) // they must not reach the next batch
 			clear(confirmed)
 			return errNoCopy
 		}
@@ -199,7 +199,7 @@ func (c *copier) wait(ctx context.Context, confirm *amqp.DeferredConfirmation) (
 		select {
 		case <-confirm.Done():
 			return confirm.Acked(), nil
-		case <-c.link.blockedChanged:
+		case <-c.link.BlockedChanged():
 			if err := c.blocked(); err != nil {
 				return false, err
 			}
@@ -211,7 +211,7 @@ func (c *copier) wait(ctx context.Context, confirm *amqp.DeferredConfirmation) (
 
 // blocked returns the broker's reason while it blocks the connection, else nil.
 func (c *copier) blocked() error {
-	if why := c.link.blocked.Load(); why != nil {
+	if why := c.link.Blocked(); why != nil {
 		return fmt.Errorf("the broker takes no messages: %s", *why)
 	}
 	return nil
@@ -221,7 +221,7 @@ func (c *copier) blocked() error {
 // ended, or if it has a doubtful copy. It keeps a blocked connection, because a broker with an alarm takes one more
 // message from each new connection.
 func (c *copier) connect(ctx context.Context) error {
-	if c.link != nil && !c.link.conn.IsClosed() {
+	if c.link != nil && !c.link.IsClosed() {
 		if err := c.blocked(); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (c *copier) connect(ctx context.Context) error {
 	}
 	c.disconnect()
 	if time.Now().Before(c.retryAt) {
-		return cmp.Or(c.lastErr, errClosed)
+		return cmp.Or(c.lastErr, ErrClosed)
 	}
 	backoff := clock.Backoff{First: c.s.cfg.BackoffMin, Last: c.s.cfg.BackoffMax}
 	c.retryAt = time.Now().Add(backoff.Wait(c.failures))
@@ -244,14 +244,14 @@ func (c *copier) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, link.kill)()
-	err = link.bounded(func() (err error) {
-		c.ch, err = link.channel(cap(c.requests))
+	defer context.AfterFunc(ctx, link.Kill)()
+	err = link.Bounded(func() (err error) {
+		c.ch, err = link.Channel(cap(c.requests))
 		return err
 	})
 	if err != nil {
 		c.s.metrics.errors.WithLabelValues(kindSetup).Inc()
-		link.close()
+		link.Close()
 		return err
 	}
 	c.link = link
@@ -260,7 +260,7 @@ func (c *copier) open(ctx context.Context) error {
 
 func (c *copier) disconnect() {
 	if c.link != nil {
-		c.link.close()
+		c.link.Close()
 	}
 	c.link, c.ch, c.doubtful = nil, nil, false
 }

@@ -12,10 +12,11 @@ import (
 // delivery is the rings of one call of Deliver, and their outcomes so far.
 type delivery struct {
 	s        *Session
-	link     *link        // nil: none was open
-	channels []*channel   // channels on link that publish the rings
-	rings    []clock.Ring // no other goroutine changes them
-	states   []ringState  // one for each ring; a lane reuses the memory
+	link     *Link           // nil: none was open
+	found    map[string]bool // of the lane, for link
+	channels []*channel      // channels on link that publish the rings
+	rings    []clock.Ring    // no other goroutine changes them
+	states   []ringState     // one for each ring; a lane reuses the memory
 }
 
 // ringState is the state of one ring during a delivery.
@@ -29,8 +30,8 @@ type ringState struct {
 }
 
 // begin makes d the delivery of the rings over the link. d must be new or cleared.
-func (d *delivery) begin(link *link, rings []clock.Ring) {
-	d.link, d.rings = link, rings
+func (d *delivery) begin(link *Link, found map[string]bool, rings []clock.Ring) {
+	d.link, d.found, d.rings = link, found, rings
 	if cap(d.states) < len(rings) {
 		d.states = make([]ringState, len(rings))
 	}
@@ -39,7 +40,7 @@ func (d *delivery) begin(link *link, rings []clock.Ring) {
 
 // clear forgets the rings and their states. It keeps the memory of the states.
 func (d *delivery) clear() {
-	d.link, d.rings = nil, nil
+	d.link, d.found, d.rings = nil, nil, nil
 	clear(d.states)
 }
 
@@ -64,7 +65,7 @@ func (d *delivery) noteConfirms() {
 		if t.tag == 0 || t.outcome.Kind == clock.Returned {
 			continue
 		}
-		switch t.ch.confirms.get(t.tag) {
+		switch t.ch.Confirms.get(t.tag) {
 		case acked:
 			t.outcome.Kind = clock.Confirmed
 		case nacked:
@@ -82,7 +83,7 @@ const nackReason = "basic.nack: the broker refused the message (a queue that is 
 func (d *delivery) resolveReturned() {
 	var index map[string]int
 	for _, ch := range d.channels {
-		for r, some := ch.nextReturn(); some; r, some = ch.nextReturn() {
+		for r, some := ch.NextReturn(); some; r, some = ch.NextReturn() {
 			if index == nil {
 				index = d.indexByMessageID()
 			}
@@ -123,8 +124,8 @@ func returnReason(r amqp.Return) string {
 // resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken,
 // because endDelivery has not sent it. So no byte of the ring can leave any more.
 func (d *delivery) resolveUnsent() {
-	sent, reason := d.link.wire.sent(), "not sent: the channel was closed"
-	if err := d.link.wire.failure(); err != nil {
+	sent, reason := d.link.Sent(), "not sent: the channel was closed"
+	if err := d.link.Failure(); err != nil {
 		reason = "not sent: " + err.Error()
 	}
 	for i := range d.states {
@@ -139,7 +140,7 @@ func (d *delivery) resolveUnsent() {
 // channels.
 func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 	for _, ch := range d.channels {
-		fault := ch.fault(ctx, d.link)
+		fault := ch.Fault(ctx, d.link)
 		if fault == nil {
 			continue
 		}
@@ -168,7 +169,7 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 // session about the fault. The fault does not say which message it is about, unless there is only one.
 func (d *delivery) channelFault(ch *channel, fault *amqp.Error, unresolved int) clock.Outcome {
 	d.s.metrics.errors.WithLabelValues(kindChannel).Inc()
-	reason := describe(fault).Error()
+	reason := Describe(fault).Error()
 	switch fault.Code {
 	case amqp.PreconditionFailed: // the broker cannot take one ring; the caller finds that ring
 		return clock.Outcome{Kind: clock.Refused, Reason: reason}
@@ -177,7 +178,7 @@ func (d *delivery) channelFault(ch *channel, fault *amqp.Error, unresolved int) 
 			d.s.requestReconnect(reason)
 		} else {
 			d.s.exchanges.refused(ch.exchange, reason)
-			delete(d.link.exchanges, ch.exchange) // it is looked for before the next try
+			delete(d.found, ch.exchange) // it is looked for before the next try
 			if unresolved == 1 {
 				return clock.Outcome{Kind: clock.Returned, Reason: reason}
 			}

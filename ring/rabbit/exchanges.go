@@ -92,11 +92,11 @@ func (l *lane) findOthers(writeCtx context.Context) {
 			continue
 		}
 		reason := l.s.exchanges.refusedSince(exchange, l.s.health.passedSince)
-		if reason == "" && !l.link.exchanges[exchange] {
+		if reason == "" && !l.found[exchange] {
 			reason = l.find(writeCtx, exchange)
 		}
 		if reason != "" {
-			l.link.exchanges[exchange] = false
+			l.found[exchange] = false
 			l.current.states[i].outcome = clock.Outcome{Kind: clock.Returned, Reason: reason}
 		}
 	}
@@ -105,22 +105,22 @@ func (l *lane) findOthers(writeCtx context.Context) {
 // find returns why the broker does not have the exchange or refuses messages to it, or "". An error of the connection
 // shows when the rings are published.
 func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
-	if writeCtx.Err() != nil || l.link.conn.IsClosed() {
+	if writeCtx.Err() != nil || l.link.IsClosed() {
 		return ""
 	}
-	err := onChannel(l.link, func(ch *amqp.Channel) error {
+	err := l.link.OnChannel(func(ch *amqp.Channel) error {
 		return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
 	if err == nil {
 		err = l.tryOut(exchange)
 	}
-	switch replyCode(err) {
+	switch ReplyCode(err) {
 	case amqp.NotFound, amqp.AccessRefused:
-		reason = fmt.Sprintf("the exchange of the ring cannot be used: %s", describe(err))
+		reason = fmt.Sprintf("the exchange of the ring cannot be used: %s", Describe(err))
 		l.s.exchanges.refused(exchange, reason)
 		l.s.requestProbe()
 	}
-	l.link.exchanges[exchange] = err == nil
+	l.found[exchange] = err == nil
 	return reason
 }
 
@@ -129,7 +129,7 @@ func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
 // number. RabbitMQ first checks the exchange and the right to write to it. tryOut does not find out about the right to
 // single routing keys of a topic exchange.
 func (l *lane) tryOut(exchange string) error {
-	err := onChannel(l.link, func(ch *amqp.Channel) error {
+	err := l.link.OnChannel(func(ch *amqp.Channel) error {
 		closed := ch.NotifyClose(make(chan *amqp.Error, 1))
 		if err := ch.Publish(exchange, "", false, false, amqp.Publishing{Expiration: "none"}); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (l *lane) tryOut(exchange string) error {
 		}
 		return err
 	})
-	if replyCode(err) == amqp.PreconditionFailed || strings.Contains(fmt.Sprint(err), "access to topic") {
+	if ReplyCode(err) == amqp.PreconditionFailed || strings.Contains(fmt.Sprint(err), "access to topic") {
 		return nil
 	}
 	return err

@@ -119,10 +119,10 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 	exchange, queue := b.otherExchange("bound")
 	batch := append(messages(t, exchange, "unbound", 2), messages(t, exchange, "bound", 2)...)
 	var err error
-	batch[1].Message.Properties, err = encodeProperties(&amqp.Delivery{Headers: numbered(maxTableElements)})
+	batch[1].Message.Properties, err = encodeProperties(&amqp.Delivery{Headers: numbered(MaxTableElements)})
 	b.must(err)
 	l := laneOf(t, s)
-	var first *link
+	var first *Link
 	for range 2 {
 		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
 		wantAll(t, outcomes[:2], clock.Returned)
@@ -290,7 +290,7 @@ func FuzzDivideProperties(f *testing.F) {
 func TestHeadersWithoutEndAreRefused(t *testing.T) {
 	t.Parallel()
 	deep := any("x")
-	for range maxTableDepth + 2 {
+	for range MaxTableDepth + 2 {
 		deep = []any{deep}
 	}
 	if _, err := encodeProperties(&amqp.Delivery{Headers: amqp.Table{"deep": deep}}); !errors.Is(err, errDeepTable) {

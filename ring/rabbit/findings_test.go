@@ -117,7 +117,7 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 
 	// a policy limits the length of one queue, and mirrors it where the broker still has mirrors
 	bounded, policy, value := queue(nil), `{"ha-mode":"all","max-length":7}`, "classic, mirrored, durable"
-	if major(b.conn.Properties) >= 4 {
+	if major(fmt.Sprint(b.conn.Properties["version"])) >= 4 {
 		policy, value = `{"max-length":7}`, "classic, durable"
 	}
 	onPrivate(t, "ctl", "rabbitmq", "set_policy", bounded, "^"+bounded+"$", policy)

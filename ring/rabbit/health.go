@@ -25,7 +25,7 @@ type health struct {
 	doubtReason string              // reason why the next probe must pass first, "" without a doubt
 	passed      time.Time           // begin of the last probe that passed; zero: none has
 	doubts      int                 // number of doubts so far; a probe clears only doubts from before its begin
-	blocked     map[*link]string    // blocked links, with the broker's reason
+	blocked     map[*Link]string    // blocked links, with the broker's reason
 	verdict     error               // the result of Usable
 	warnings    map[string][]string // by role of the connection
 }
@@ -36,7 +36,7 @@ func newHealth(m *metrics) *health {
 		usableGauge:  m.usable,
 		blockedGauge: m.blocked,
 		downReason:   "not connected yet",
-		blocked:      map[*link]string{}, warnings: map[string][]string{},
+		blocked:      map[*Link]string{}, warnings: map[string][]string{},
 	}
 	h.verdict = h.computeVerdict()
 	return h
@@ -91,14 +91,14 @@ func (h *health) passedSince(t time.Time) bool {
 	return h.passed.After(t)
 }
 
-func (h *health) block(l *link, why string) {
+func (h *health) block(l *Link, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.blocked[l] = why
 	h.update()
 }
 
-func (h *health) unblock(l *link) {
+func (h *health) unblock(l *Link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.blocked, l)

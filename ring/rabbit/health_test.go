@@ -38,7 +38,7 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 	h.probePassed(h.doubtCount(), time.Now())
 	want("", true)
 
-	a, b := &link{}, &link{}
+	a, b := &Link{}, &Link{}
 	h.block(a, "memory")
 	h.block(b, "memory")
 	want("memory", true)

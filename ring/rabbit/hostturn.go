@@ -12,23 +12,26 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// brokerHost is one host of the broker's cluster. It does not change.
-type brokerHost struct {
+// Host is one host of the broker's cluster. It does not change.
+type Host struct {
 	url string   // URL with this host alone; it may contain a password
 	uri amqp.URI // parts of url
 }
 
-// name returns host and port.
-func (h *brokerHost) name() string { return net.JoinHostPort(h.uri.Host, strconv.Itoa(h.uri.Port)) }
+// Name returns host and port.
+func (h *Host) Name() string { return net.JoinHostPort(h.uri.Host, strconv.Itoa(h.uri.Port)) }
+
+// VHost returns the virtual host.
+func (h *Host) VHost() string { return h.uri.Vhost }
 
 // address returns the URL without user, password and parameters.
-func (h *brokerHost) address() string { return address([]*brokerHost{h}) }
+func (h *Host) address() string { return Address([]*Host{h}) }
 
-// address returns the URL of the hosts, without user, password and parameters.
-func address(hosts []*brokerHost) string {
+// Address returns the URL of the hosts, without user, password and parameters.
+func Address(hosts []*Host) string {
 	var names []string
 	for _, h := range hosts {
-		names = append(names, h.name())
+		names = append(names, h.Name())
 	}
 	uri := hosts[0].uri
 	return fmt.Sprintf("%s://%s/%s", uri.Scheme, strings.Join(names, ","), vhostPath(uri.Vhost))
@@ -37,25 +40,25 @@ func address(hosts []*brokerHost) string {
 // hostTurn decides which host of the cluster is dialled next. The roles of a session share it, so a host that one
 // connection has left is not the first choice of the others either. Any goroutine may call its methods.
 type hostTurn struct {
-	hosts []*brokerHost // at least one, in the order of the URL
+	hosts []*Host // at least one, in the order of the URL
 
 	mu               sync.Mutex
-	current          int                    // index of the host that the next dial tries first
-	lastHost         map[string]*brokerHost // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host, or one is under way
-	leftUnconfirming time.Time              // last time at which leaveUnconfirming left a host; zero: never
+	current          int              // index of the host that the next dial tries first
+	lastHost         map[string]*Host // by role, not by lane: host of the last opened connection; no entry: the last dial reached no host, or one is under way
+	leftUnconfirming time.Time        // last time at which leaveUnconfirming left a host; zero: never
 }
 
 // unconfirmingInterval is the shortest time between two calls of leaveUnconfirming that leave a host. A queue that
 // confirms on no host makes lanes leave each host, so the interval bounds how fast they go round the hosts.
 const unconfirmingInterval = 10 * time.Second
 
-func newHostTurn(hosts []*brokerHost) *hostTurn {
-	return &hostTurn{hosts: hosts, lastHost: map[string]*brokerHost{}}
+func newHostTurn(hosts []*Host) *hostTurn {
+	return &hostTurn{hosts: hosts, lastHost: map[string]*Host{}}
 }
 
 // inTurn returns all hosts in the order in which a dial tries them: first the current host, then those after it in the
 // URL, then those before it.
-func (t *hostTurn) inTurn() []*brokerHost {
+func (t *hostTurn) inTurn() []*Host {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append(t.hosts[t.current:len(t.hosts):len(t.hosts)], t.hosts[:t.current]...)
@@ -63,7 +66,7 @@ func (t *hostTurn) inTurn() []*brokerHost {
 
 // leave makes the host after h the current one. If h is not the current host, another connection has left it already,
 // and leave does nothing.
-func (t *hostTurn) leave(h *brokerHost) {
+func (t *hostTurn) leave(h *Host) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hosts[t.current] == h {
@@ -74,7 +77,7 @@ func (t *hostTurn) leave(h *brokerHost) {
 // leaveUnconfirming is leave for a host that serves connections, but does not take or does not confirm the rings of a
 // delivery. It does nothing within unconfirmingInterval after the last such leave. It reports whether the current host
 // has changed.
-func (t *hostTurn) leaveUnconfirming(h *brokerHost) bool {
+func (t *hostTurn) leaveUnconfirming(h *Host) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.hosts) == 1 || t.hosts[t.current] != h ||
@@ -86,7 +89,7 @@ func (t *hostTurn) leaveUnconfirming(h *brokerHost) bool {
 }
 
 // use records the host of a role's connection. nil: the role is dialling.
-func (t *hostTurn) use(role string, h *brokerHost) {
+func (t *hostTurn) use(role string, h *Host) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h == nil {
@@ -97,7 +100,7 @@ func (t *hostTurn) use(role string, h *brokerHost) {
 }
 
 // used returns the host of the role's last connection, nil if the last dial reached no host or is under way.
-func (t *hostTurn) used(role string) *brokerHost {
+func (t *hostTurn) used(role string) *Host {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lastHost[role]
@@ -108,14 +111,14 @@ func (t *hostTurn) addressFor(role string) string {
 	if h := t.used(role); h != nil {
 		return h.address()
 	}
-	return address(t.hosts)
+	return Address(t.hosts)
 }
 
 // reason returns the text of an error that ended the role's connection. With several hosts the text names the host. The
 // error of a dial names its hosts itself.
 func (t *hostTurn) reason(role string, err error) string {
 	if h := t.used(role); h != nil && len(t.hosts) > 1 {
-		return h.name() + ": " + err.Error()
+		return h.Name() + ": " + err.Error()
 	}
 	return err.Error()
 }

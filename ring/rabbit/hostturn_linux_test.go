@@ -54,9 +54,9 @@ func TestHostThatIsCutOffLeavesTimeForTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.close()
+	l.Close()
 	watchers.Wait()
-	if l.host.name() != second {
-		t.Errorf("the connection leads to %s, want %s", l.host.name(), second)
+	if l.host.Name() != second {
+		t.Errorf("the connection leads to %s, want %s", l.host.Name(), second)
 	}
 }

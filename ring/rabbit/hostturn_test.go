@@ -36,11 +36,11 @@ func withHosts(tb testing.TB, raw string, hosts ...string) string {
 // hostOf returns host and port of a URL with one host.
 func hostOf(tb testing.TB, raw string) string {
 	tb.Helper()
-	hosts, err := parseURL(raw)
+	hosts, err := ParseURL(raw)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return hosts[0].name()
+	return hosts[0].Name()
 }
 
 // closedPort returns an address without a listener.
@@ -100,8 +100,8 @@ func wantRingsThrough(t *testing.T, b *broker, s *Session, host string) {
 	eventually(t, 10*time.Second, "an open lane", func() bool { return l.Open(t.Context(), 3) == nil })
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
 	b.take(queue, 3)
-	if l.link.host.name() != host {
-		t.Errorf("the lane uses %s, want %s", l.link.host.name(), host)
+	if l.link.host.Name() != host {
+		t.Errorf("the lane uses %s, want %s", l.link.host.Name(), host)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
 		"amqp://,", "amqp://h1,", "amqp://,h1", "amqp://h1,,h2", "amqp://h1,:5672", "amqp://h1,h1", "amqp://h1:5672,h1",
 		"amqp://h1, h2", "amqp://h1:x,h2",
 	} {
-		if hosts, err := parseURL(raw); err == nil {
-			t.Errorf("%s has the hosts %s", raw, address(hosts))
+		if hosts, err := ParseURL(raw); err == nil {
+			t.Errorf("%s has the hosts %s", raw, Address(hosts))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func FuzzURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		hosts, err := parseURL(raw)
+		hosts, err := ParseURL(raw)
 		if err != nil {
 			if len(raw) > 8 && strings.Contains(err.Error(), raw) && !strings.Contains(errURL.Error(), raw) {
 				t.Errorf("the error quotes the URL: %v", err)
@@ -154,8 +154,8 @@ func FuzzURL(f *testing.F) {
 		}
 		var names []string
 		for _, h := range hosts {
-			if names = append(names, h.name()); len(hosts) > 1 && strings.HasPrefix(h.name(), ":") {
-				t.Errorf("host %q has no name", h.name())
+			if names = append(names, h.Name()); len(hosts) > 1 && strings.HasPrefix(h.Name(), ":") {
+				t.Errorf("host %q has no name", h.Name())
 			}
 			uri := h.uri
 			uri.Host, uri.Port = hosts[0].uri.Host, hosts[0].uri.Port
@@ -175,7 +175,7 @@ func FuzzURL(f *testing.F) {
 
 func TestHostIsLeftOnce(t *testing.T) {
 	t.Parallel()
-	hosts, err := parseURL("amqp://h1,h2,h3")
+	hosts, err := ParseURL("amqp://h1,h2,h3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestHostIsLeftOnce(t *testing.T) {
 func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hosts, err := parseURL("amqp://h1,h2,h3")
+		hosts, err := ParseURL("amqp://h1,h2,h3")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
 		} {
 			time.Sleep(step.wait)
 			if left := turn.leaveUnconfirming(hosts[step.host]); left != step.left {
-				t.Errorf("after %s: %s left %t, want %t", step.wait, hosts[step.host].name(), left, step.left)
+				t.Errorf("after %s: %s left %t, want %t", step.wait, hosts[step.host].Name(), left, step.left)
 			}
 		}
 	})
@@ -264,8 +264,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 			l := laneOf(t, s)
 			wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 			b.take(queue, 1)
-			if l.link.host.name() != first {
-				t.Fatalf("the lane begins at %s, want %s", l.link.host.name(), first)
+			if l.link.host.Name() != first {
+				t.Fatalf("the lane begins at %s, want %s", l.link.host.Name(), first)
 			}
 			batch := largeRings("shop", 10)
 			if awaited {
@@ -276,8 +276,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 				wantAll(t, l.Deliver(t.Context(), batch, shortLimits()), clock.Doubtful)
 			}
 			wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-			if l.link.host.name() != second {
-				t.Errorf("the lane uses %s, want %s", l.link.host.name(), second)
+			if l.link.host.Name() != second {
+				t.Errorf("the lane uses %s, want %s", l.link.host.Name(), second)
 			}
 			if err := s.Usable(); err != nil || connectionsTo(s, roleControl, first) != 1 {
 				t.Errorf("usable: %v; %v control connections to %s, want 1", err, connectionsTo(s, roleControl, first),
@@ -315,7 +315,7 @@ func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	if n := count(outcomes); n[clock.Unsent] == 0 {
 		t.Fatalf("the write did not stall: %v", n)
 	}
-	if next := s.turn.inTurn()[0].name(); next != second {
+	if next := s.broker.turn.inTurn()[0].Name(); next != second {
 		t.Errorf("the next dial begins with %s, want %s", next, second)
 	}
 }
@@ -351,7 +351,7 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 		t.Errorf("the lane of the sick application has moved %d times, want 1 to %d", moves, most)
 	}
 	if well.link != wellLink {
-		t.Errorf("the lane of the healthy application has a new connection to %s", well.link.host.name())
+		t.Errorf("the lane of the healthy application has a new connection to %s", well.link.host.Name())
 	}
 }
 
@@ -399,7 +399,7 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 			c := &control{s: s}
 			err := c.connect(ctx)
 			if err == nil {
-				c.link.close()
+				c.link.Close()
 			}
 			c.watchers.Wait()
 			return err
@@ -420,7 +420,7 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 			}
 			eventually(t, 10*time.Second, "a connection to the next host",
 				func() bool { return connect(t.Context(), s) == nil })
-			if h, n := s.turn.used(role), dialsTo(s, role, first); h == nil || h.name() != second || n != 1 {
+			if h, n := s.broker.turn.used(role), dialsTo(s, role, first); h == nil || h.Name() != second || n != 1 {
 				t.Errorf("the connection uses %v, want %s; %v dials to the other host, want 1", h, second, n)
 			}
 		})
@@ -450,10 +450,10 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.close()
+	l.Close()
 	watchers.Wait()
-	if l.host.name() != first || connectionsTo(s, roleControl, first) != 0 {
-		t.Errorf("the connection leads to %s; %v are open after its end", l.host.name(),
+	if l.host.Name() != first || connectionsTo(s, roleControl, first) != 0 {
+		t.Errorf("the connection leads to %s; %v are open after its end", l.host.Name(),
 			connectionsTo(s, roleControl, first))
 	}
 }
@@ -469,8 +469,8 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 	queue := b.queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
-	if l.link.host.name() != first {
-		t.Errorf("the lane begins at %s, want %s", l.link.host.name(), first)
+	if l.link.host.Name() != first {
+		t.Errorf("the lane begins at %s, want %s", l.link.host.Name(), first)
 	}
 	p.close()
 	eventually(t, 10*time.Second, "rings through the other host", func() bool {
@@ -564,10 +564,10 @@ func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
 	}
 	l := newLane(s, 1)
 	defer l.Close()
-	if err := l.Open(t.Context(), 1); replyCode(err) != amqp.AccessRefused {
+	if err := l.Open(t.Context(), 1); ReplyCode(err) != amqp.AccessRefused {
 		t.Errorf("the error is %v, want %d", err, amqp.AccessRefused)
 	}
-	if next := s.turn.inTurn()[0].name(); next != first {
+	if next := s.broker.turn.inTurn()[0].Name(); next != first {
 		t.Errorf("the next dial begins with %s, want %s", next, first)
 	}
 }
@@ -603,7 +603,7 @@ func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
 	}
 	var last string
 	for range 3 { // the turn begins with another host each time, and the text stays the same
-		s.turn.leave(s.turn.inTurn()[0])
+		s.broker.turn.leave(s.broker.turn.inTurn()[0])
 		_, err := s.dial(t.Context(), roleControl, nil)
 		want := "connect to amqp://" + first + "/shop: "
 		if err == nil || !strings.HasPrefix(err.Error(), want) ||

@@ -17,7 +17,7 @@ type inbox interface {
 	prefetch() int // most deliveries in flight
 	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are
 	// published again; nil: no delivery is.
-	prepare(l *link) (copies *copyRules, warnings []string, err error)
+	prepare(l *Link) (copies *copyRules, warnings []string, err error)
 	// submit begins the work on a batch. It calls settle exactly once for each delivery, as soon as its outcome is
 	// known and at the latest when ctx ends. Any goroutine may call settle, also before submit returns.
 	submit(ctx context.Context, batch []*incoming, settle func(settlement))

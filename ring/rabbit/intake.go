@@ -48,7 +48,7 @@ func (s *Session) Intake(setter Setter) *Intake {
 // Run connects and reconnects until ctx ends. Then it takes no more messages, settles the taken ones, closes the
 // connection and returns nil. It acks a message after the commit of its alarm, or after the confirm of its dead letter.
 func (in *Intake) Run(ctx context.Context) error {
-	in.s.keepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
+	in.s.broker.KeepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
 		whole := false
 		for {
 			c, err := in.s.consume(ctx, &intakeTurn{Intake: in, whole: whole})
@@ -97,30 +97,30 @@ func (t *intakeTurn) prefetch() int {
 
 // prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a
 // message is due.
-func (t *intakeTurn) prepare(l *link) (*copyRules, []string, error) {
+func (t *intakeTurn) prepare(l *Link) (*copyRules, []string, error) {
 	cfg := &t.s.cfg.Intake
-	if frame := l.conn.Config.FrameSize; frame > 0 {
-		t.maxProperties = frame - frameOverhead - contentHeaderSize - roomForOurHeaders
+	if most := l.MaxProperties(); most > 0 {
+		t.maxProperties = most - roomForOurHeaders
 	}
-	err := onChannel(l, func(ch *amqp.Channel) error {
+	err := l.OnChannel(func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclarePassive(cfg.Queue, true, false, false, false, nil)
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("queue %q of the intake: %w", cfg.Queue, describe(err))
+		return nil, nil, fmt.Errorf("queue %q of the intake: %w", cfg.Queue, Describe(err))
 	}
 	passive := func(exchange string) error {
-		return onChannel(l, func(ch *amqp.Channel) error {
+		return l.OnChannel(func(ch *amqp.Channel) error {
 			return ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 		})
 	}
 	if err := passive(cfg.DeadLetters); err != nil {
-		return nil, nil, fmt.Errorf("exchange %q for dead letters: %w", cfg.DeadLetters, describe(err))
+		return nil, nil, fmt.Errorf("exchange %q for dead letters: %w", cfg.DeadLetters, Describe(err))
 	}
 	var warnings []string
 	if err := passive(cfg.Exchange); err != nil {
 		warnings = []string{fmt.Sprintf("exchange %q, which gets delayed messages at their time: %s", cfg.Exchange,
-			describe(err))}
+			Describe(err))}
 	}
 	return t.deadLetterRules(), warnings, nil
 }
@@ -158,12 +158,12 @@ func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 			[]string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
 		return nil, settlement{delivery: d, action: actionLeave}
 	}
-	if _, oversized := d.Headers[headerOversized]; oversized && !t.whole {
+	if _, oversized := d.Headers[HeaderOversized]; oversized && !t.whole {
 		t.count(resultOversized)
 		return nil, settlement{delivery: d, action: actionLeave, endTurn: true}
 	}
-	if _, unreadable := d.Headers[headerUnreadable]; unreadable {
-		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, errUnreadable.Error()))
+	if _, unreadable := d.Headers[HeaderUnreadable]; unreadable {
+		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, ErrUnreadable.Error()))
 	}
 	set, err := t.s.cfg.Intake.setOf(d, t.setter.In, t.maxProperties)
 	if refused, is := errors.AsType[*refusedMessage](err); is {

@@ -270,7 +270,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		if want.Headers == nil {
 			want.Headers = amqp.Table{}
 		}
-		if raw, unreadable := d.Headers[headerUnreadable].([]byte); unreadable && len(raw) > 0 {
+		if raw, unreadable := d.Headers[HeaderUnreadable].([]byte); unreadable && len(raw) > 0 {
 			d.Headers = want.Headers
 		}
 		if d.RoutingKey != "order.cancel" || !bytes.Equal(d.Body, want.Body) ||
@@ -478,7 +478,7 @@ type heldTurn struct {
 	held chan (<-chan struct{})
 }
 
-func (h *heldTurn) prepare(l *link) (*copyRules, []string, error) {
+func (h *heldTurn) prepare(l *Link) (*copyRules, []string, error) {
 	select {
 	case released := <-h.held:
 		<-released
@@ -519,7 +519,7 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 			var cancelled atomic.Bool // the broker has cancelled a consumer
 			t.Cleanup(background(t, func(ctx context.Context) error {
 				for ctx.Err() == nil {
-					if _, err := in.s.consume(ctx, turn); errors.Is(err, errCancelled) {
+					if _, err := in.s.consume(ctx, turn); errors.Is(err, ErrCancelled) {
 						cancelled.Store(true)
 					}
 				}

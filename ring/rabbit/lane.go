@@ -23,11 +23,12 @@ const minReturns = 1024
 type lane struct {
 	s        *Session
 	encoder  *messageEncoder
-	link     *link      // nil: not opened yet, abandoned or set aside
-	ch       *channel   // the lane's own channel on link; nil: not open
-	sides    []*channel // side channels on link, for deliveries with a channel for each application
-	places   latePlaces // of late deliveries, each with a connection
-	current  delivery   // the delivery under way
+	link     *Link           // nil: not opened yet, abandoned or set aside
+	ch       *channel        // the lane's own channel on link; nil: not open
+	sides    []*channel      // side channels on link, for deliveries with a channel for each application
+	found    map[string]bool // other exchanges that were found over link
+	places   latePlaces      // of late deliveries, each with a connection
+	current  delivery        // the delivery under way
 	watchers sync.WaitGroup
 }
 
@@ -49,7 +50,7 @@ var errNotOpen = errors.New("the lane to the broker is not open")
 // Open waits for a place if many deliveries are late, at most DialTimeout. Then it connects and opens the channel,
 // which together takes at most DialTimeout; see ring.Lane.
 func (l *lane) Open(ctx context.Context, size int) error {
-	if l.link != nil && l.link.conn.IsClosed() {
+	if l.link != nil && l.link.IsClosed() {
 		l.abandon()
 	}
 	if l.link == nil {
@@ -65,7 +66,7 @@ func (l *lane) Open(ctx context.Context, size int) error {
 			l.s.requestProbe()
 			return err
 		}
-		l.link = link
+		l.link, l.found = link, map[string]bool{}
 	}
 	if l.fits(size) {
 		return nil
@@ -75,7 +76,7 @@ func (l *lane) Open(ctx context.Context, size int) error {
 
 // fits reports whether the channel is open and its buffer holds the returns of size messages.
 func (l *lane) fits(size int) bool {
-	return l.ch != nil && !l.ch.IsClosed() && cap(l.ch.returns) >= size
+	return l.ch != nil && !l.ch.IsClosed() && cap(l.ch.Returns) >= size
 }
 
 // closedChannel is the result of Broken for a lane that is not open.
@@ -88,15 +89,15 @@ var closedChannel = func() <-chan struct{} {
 // Broken returns a channel that is closed once the connection has ended; see ring.Lane. The broker closes an AMQP
 // channel only during a delivery. So between deliveries it is enough to watch the connection.
 func (l *lane) Broken() <-chan struct{} {
-	if l.link == nil || l.link.conn.IsClosed() || !l.fits(0) {
+	if l.link == nil || l.link.IsClosed() || !l.fits(0) {
 		return closedChannel
 	}
-	return l.link.done
+	return l.link.Done()
 }
 
 // Deliver publishes the rings and waits for their confirms; see ring.Lane.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
-	l.current.begin(l.link, rings)
+	l.current.begin(l.link, l.found, rings)
 	replyCtx, cancel := context.WithDeadline(ctx, limits.ReplyBy)
 	defer cancel()
 	if err := l.publish(replyCtx, limits); err != nil {
@@ -124,7 +125,7 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 		return err
 	}
 	// a stuck write of the library may hold the library's locks: only kill ends it
-	stop := context.AfterFunc(writeCtx, l.link.kill)
+	stop := context.AfterFunc(writeCtx, l.link.Kill)
 	defer stop()
 	l.current.address()
 	l.findOthers(writeCtx)
@@ -132,13 +133,13 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 		l.abandon()
 		return err
 	}
-	l.link.wire.beginDelivery(limits)
+	l.link.BeginDelivery(limits)
 	l.publishRings()
-	writes, err := l.link.wire.endDelivery()
+	writes, err := l.link.EndDelivery()
 	l.s.metrics.writes.Add(float64(writes))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
-		if stalled := limits.TooLateToWrite() && !errors.Is(err, errTooLate); stalled && ctx.Err() == nil {
+		if stalled := limits.TooLateToWrite() && !errors.Is(err, ErrTooLate); stalled && ctx.Err() == nil {
 			l.leaveUnconfirmingHost("it does not take rings in time")
 		}
 	}
@@ -148,9 +149,9 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 // leaveUnconfirmingHost makes the next dial begin with the next host, because the host of the link has not taken or not
 // confirmed the delivery in time. The cause may also be a queue: then the next host does not confirm either.
 func (l *lane) leaveUnconfirmingHost(reason string) {
-	if l.s.turn.leaveUnconfirming(l.link.host) {
+	if l.link.LeaveUnconfirming() {
 		l.s.log.Warn("leaving a broker host: next connections begin with the next host", "broker",
-			l.link.host.address(), "reason", reason)
+			l.link.Address(), "reason", reason)
 	}
 }
 
@@ -158,14 +159,14 @@ func (l *lane) leaveUnconfirmingHost(reason string) {
 func (l *lane) checkReady(ctx context.Context, size int) error {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
-		return errTooLate
+		return ErrTooLate
 	case err != nil:
 		return errStopped
 	}
 	if err := l.s.Usable(); err != nil {
 		return err
 	}
-	if l.link == nil || l.link.conn.IsClosed() || !l.fits(size) {
+	if l.link == nil || l.link.IsClosed() || !l.fits(size) {
 		return errNotOpen
 	}
 	return nil
@@ -173,16 +174,16 @@ func (l *lane) checkReady(ctx context.Context, size int) error {
 
 // openChannel opens the lane's own channel for size messages on the link.
 func (l *lane) openChannel(ctx context.Context, size int) error {
-	stop := context.AfterFunc(ctx, l.link.kill) // the library's calls take no context
+	stop := context.AfterFunc(ctx, l.link.Kill) // the library's calls take no context
 	defer stop()
 	if l.ch != nil {
 		_ = l.ch.Close() // too small, or already closed by the broker
 	}
-	ch, err := l.link.channel(max(size, minReturns))
+	ch, err := openChannel(l.link.Channel, max(size, minReturns))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
 		l.s.requestProbe()
-		l.link.leaveUnlessRefused(err)
+		l.link.LeaveUnlessRefused(err)
 		l.abandon()
 		return err
 	}
@@ -194,6 +195,24 @@ func (l *lane) openChannel(ctx context.Context, size int) error {
 // two round trips, and a delivery that opened hundreds would have no time left to publish. The next delivery opens
 // more, because channels stay open.
 const sideTimeShare = 4
+
+// channel is a channel of a lane, in confirm mode.
+type channel struct {
+	*Channel
+	published uint64 // number of published messages, and delivery tag of the last one
+	first     uint64 // delivery tag of the first message of the delivery under way
+	nacked    bool   // the broker has nacked a message; the next delivery replaces the channel
+	exchange  string // the other exchange that the delivery under way publishes to; "": the session's own
+}
+
+// openChannel returns a channel of open with room for the returns of size messages.
+func openChannel(open func(size int) (*Channel, error), size int) (*channel, error) {
+	ch, err := open(size)
+	if err != nil {
+		return nil, err
+	}
+	return &channel{Channel: ch}, nil
+}
 
 // channelUse is what a channel is for during a delivery.
 type channelUse struct {
@@ -247,7 +266,7 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 		}
 	}
 	for _, ch := range l.current.channels {
-		ch.confirms.expect(ch.published+1, len(l.current.rings))
+		ch.Confirms.expect(ch.published+1, len(l.current.rings))
 		ch.first = ch.published + 1
 	}
 	return nil
@@ -273,7 +292,7 @@ func (l *lane) channelUses(separate bool) []channelUse {
 // all its messages to that queue until the dead host is back. A new channel knows the new leader.
 func (l *lane) replaceChannel() error {
 	_ = l.ch.Close() // an error shows in the next step
-	ch, err := l.link.channel(cap(l.ch.returns))
+	ch, err := openChannel(l.link.Channel, cap(l.ch.Returns))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindSetup).Inc()
 		return err
@@ -288,12 +307,12 @@ const minSideReturns = 64
 // sideChannel returns the nth side channel, for size rings. It opens no channel after openUntil. It returns nil if the
 // side channel does not exist or is too small, and cannot be opened.
 func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
-	for n < len(l.sides) && time.Now().Before(openUntil) && (l.sides[n].nacked || cap(l.sides[n].returns) < size) { // nacked: see replaceChannel
+	for n < len(l.sides) && time.Now().Before(openUntil) && (l.sides[n].nacked || cap(l.sides[n].Returns) < size) { // nacked: see replaceChannel
 		_ = l.sides[n].Close()
 		l.sides = slices.Delete(l.sides, n, n+1) // the channel after it takes its place
 	}
 	if n == len(l.sides) && time.Now().Before(openUntil) {
-		ch, err := l.link.sideChannel(max(size, minSideReturns))
+		ch, err := openChannel(l.link.SideChannel, max(size, minSideReturns))
 		switch {
 		case err == nil:
 			l.sides = append(l.sides, ch)
@@ -304,7 +323,7 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 			return nil, err
 		}
 	}
-	if n < len(l.sides) && cap(l.sides[n].returns) >= size {
+	if n < len(l.sides) && cap(l.sides[n].Returns) >= size {
 		l.current.channels = append(l.current.channels, l.sides[n])
 		return l.sides[n], nil
 	}
@@ -313,19 +332,19 @@ func (l *lane) sideChannel(n, size int, openUntil time.Time) (*channel, error) {
 
 // publishRings publishes the rings, one after the other, until a channel or the connection ends.
 func (l *lane) publishRings() {
-	l.encoder.maxHeader = l.link.mux.maxPayload
+	l.encoder.maxHeader = l.link.MaxPayload()
 	for i := range l.current.rings {
 		t := &l.current.states[i]
 		if t.outcome.Kind != 0 {
 			continue
 		}
-		head, err := l.encoder.encode(&l.current.rings[i], t.exchange, t.routingKey, t.ch.id)
+		head, err := l.encoder.encode(&l.current.rings[i], t.exchange, t.routingKey, t.ch.ID)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
 			continue
 		}
-		t.mark = l.link.wire.mark()
-		if err = l.link.mux.publish(t.ch, head, l.current.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
+		t.mark = l.link.Mark()
+		if err = l.link.Publish(t.ch.Channel, head, l.current.rings[i].Payload); errors.Is(err, amqp.ErrClosed) {
 			break
 		}
 		t.ch.published++
@@ -335,7 +354,7 @@ func (l *lane) publishRings() {
 		}
 	}
 	for _, ch := range l.current.channels {
-		ch.confirms.allPublished(int(ch.published + 1 - ch.first))
+		ch.Confirms.allPublished(int(ch.published + 1 - ch.first))
 	}
 }
 
@@ -363,9 +382,9 @@ func (l *lane) awaitChannel(ctx context.Context, ch *channel, ticks <-chan time.
 		select {
 		case <-ticks:
 			l.reportConfirmed(onConfirmed)
-		case <-ch.confirms.complete:
+		case <-ch.Confirms.complete:
 			return
-		case <-ch.endSignal: //nolint:errcheck // resolve finds the reason
+		case <-ch.EndSignal: //nolint:errcheck // resolve finds the reason
 			return
 		case <-ctx.Done():
 			return
@@ -382,7 +401,7 @@ const reportInterval = 20 * time.Millisecond
 func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	var acks []int
 	for i := range l.current.states {
-		if t := &l.current.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.confirms.get(t.tag) == acked {
+		if t := &l.current.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.Confirms.get(t.tag) == acked {
 			acks = append(acks, i)
 		}
 	}
@@ -409,7 +428,7 @@ func (l *lane) resolve(ctx, replyCtx context.Context, mayWait bool) {
 		return
 	}
 	reason := l.reportMissingConfirms(ctx, replyCtx)
-	if mayWait && ctx.Err() == nil && !l.link.conn.IsClosed() && l.link.wire.failure() == nil {
+	if mayWait && ctx.Err() == nil && !l.link.IsClosed() && l.link.Failure() == nil {
 		return
 	}
 	l.current.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: reason})
@@ -430,10 +449,10 @@ func (l *lane) drop(closed []*channel) {
 // reportMissingConfirms finds the reason why rings on open channels have no confirm, and returns it. Depending on the
 // reason it counts an error, requests a probe, and leaves the host.
 func (l *lane) reportMissingConfirms(ctx, replyCtx context.Context) string {
-	blocked := l.link.blocked.Load()
-	broken := l.link.wire.failure()
-	if broken == nil && l.link.conn.IsClosed() {
-		broken = l.link.cause(replyCtx)
+	blocked := l.link.Blocked()
+	broken := l.link.Failure()
+	if broken == nil && l.link.IsClosed() {
+		broken = l.link.Cause(replyCtx)
 	}
 	switch {
 	case broken != nil:
@@ -457,15 +476,15 @@ func (l *lane) reportMissingConfirms(ctx, replyCtx context.Context) string {
 
 // abandon ends the connection at once. Its watcher ends soon after; Close waits for the watcher.
 func (l *lane) abandon() {
-	l.link.kill()
+	l.link.Kill()
 	l.link, l.ch, l.sides = nil, nil, nil
 }
 
 // Close closes the connection and waits for its goroutines, and for the end of late deliveries. Without those it takes
-// at most closeTimeout and a little more.
+// at most CloseTimeout and a little more.
 func (l *lane) Close() error {
 	if l.link != nil {
-		l.link.close()
+		l.link.Close()
 		l.link, l.ch = nil, nil
 	}
 	l.watchers.Wait()

@@ -269,15 +269,15 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := rings("shop", 10)
-	l.current.begin(l.link, batch)
+	l.current.begin(l.link, l.found, batch)
 	limit := time.Now().Add(50 * time.Millisecond)
-	l.link.wire.beginDelivery(ring.Limits{WriteBy: limit})
+	l.link.BeginDelivery(ring.Limits{WriteBy: limit})
 	if err := l.assignChannels(false, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	l.publishRings()
 	<-time.After(time.Until(limit))
-	if _, err := l.link.wire.endDelivery(); err == nil {
+	if _, err := l.link.EndDelivery(); err == nil {
 		t.Fatal("a write after the limit succeeded")
 	}
 	replyCtx, cancel := context.WithTimeout(t.Context(), hangGuard)
@@ -439,7 +439,7 @@ func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 		t.Error("another channel was opened")
 	}
 	ended := l.Broken()
-	l.link.kill()
+	l.link.Kill()
 	<-ended
 	broken(true)
 	b.must(l.Open(t.Context(), 2*minReturns))
@@ -459,10 +459,10 @@ func TestDeliveryOpensNoLane(t *testing.T) {
 	b.must(l.Open(t.Context(), 3))
 	wantAll(t, l.Deliver(t.Context(), rings("shop", minReturns+1), ampleLimits()), clock.Unsent)
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
-	l.link.kill()
+	l.link.Kill()
 	<-l.Broken()
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Unsent)
-	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane, s.turn.hosts[0].name())); dials != 1 {
+	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane, s.broker.turn.hosts[0].Name())); dials != 1 {
 		t.Errorf("%v connections were dialled, want 1", dials)
 	}
 }

@@ -92,13 +92,13 @@ func (d *lateDelivery) update() {
 	closed := d.closed() // first, so that all confirms before the end are noted below
 	d.noteConfirms()
 	d.resolveReturned()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
 	defer cancel()
 	d.resolveFaulted(ctx)
 	if closed && d.unresolved() > 0 {
 		d.s.metrics.errors.WithLabelValues(kindConnection).Inc()
 		d.setUnresolved(clock.Outcome{Kind: clock.Doubtful,
-			Reason: fmt.Sprintf("connection lost before the late confirm: %s", d.link.cause(ctx))})
+			Reason: fmt.Sprintf("connection lost before the late confirm: %s", d.link.Cause(ctx))})
 	}
 	if d.unresolved() < before {
 		d.progress, d.besideProbes = time.Now(), proof{}
@@ -133,7 +133,7 @@ const givenUpReason = "no confirm, while other rings were confirmed"
 // closed reports whether the connection has ended.
 func (d *lateDelivery) closed() bool {
 	select {
-	case <-d.link.done:
+	case <-d.link.Done():
 		return true
 	default:
 		return false
@@ -231,9 +231,9 @@ func (d *lateDelivery) End() {
 	d.ended = true
 	if d.unresolved() > 0 || d.gaveUp {
 		d.setUnresolved(clock.Outcome{Kind: clock.Doubtful, Reason: lateReason})
-		d.link.kill()
+		d.link.Kill()
 	} else {
-		d.link.close()
+		d.link.Close()
 	}
 	d.s.lastConfirms.end()
 	d.places.taken.Add(-1)

@@ -4,170 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring"
 )
 
-// closeTimeout bounds the orderly close of a connection.
-const closeTimeout = 500 * time.Millisecond
+// CloseTimeout bounds the orderly close of a connection.
+const CloseTimeout = 500 * time.Millisecond
 
-// link is one open connection with its wire. A watcher goroutine follows the connection, and closes done when the
+// Link is one open connection with its wire. A watcher goroutine follows the connection, and closes Done when the
 // connection ends.
-type link struct {
-	host           *brokerHost
-	turn           *hostTurn // of the session; it has host
+type Link struct {
+	broker         *Broker
+	host           *Host // of the broker
 	conn           *amqp.Connection
 	wire           *wire
-	mux            *mux                   // nil unless the connection is a lane's
-	whole          *boundedConn           // nil unless the connection is for large messages of the intake
+	mux            *mux                   // nil unless the connection is for Messages
+	whole          *boundedConn           // nil unless the connection is for Whole messages
 	blocked        atomic.Pointer[string] // the broker's reason while it blocks the connection, else nil
 	blockedChanged chan struct{}          // capacity 1; signalled when blocked changes
-	stepTimeout    time.Duration          // longest time of one step of a set-up, see bounded
-	exchanges      map[string]bool        // only for a lane: other exchanges that were found over this connection
 	closed         chan *amqp.Error       // receives the reason of the end, if there is one; closed at the end
 	done           chan struct{}
 }
 
-// dial opens a connection to a host. It tries the hosts in turn, and leaves each host that fails. role names the
-// purpose of the connection in the broker's lists. dial returns when ctx ends at the latest. watchers counts the
-// connection's watcher goroutine.
-func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
-	defer cancel()
-	s.turn.use(role, nil)
-	hosts, failed := s.turn.inTurn(), map[*brokerHost]error{}
-	for i, host := range hosts {
-		l, err := s.dialHost(ctx, role, host, connectShare(ctx, len(hosts)-i))
-		if err == nil {
-			s.turn.use(role, host)
-			s.watch(l, role, watchers)
-			return l, nil
-		}
-		s.turn.leave(host)
-		failed[host] = err
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	var errs dialErrors // in the order of the URL, so that dials that begin with different hosts have the same text
-	for _, host := range s.turn.hosts {
-		if err := failed[host]; err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return nil, errs
-}
-
-// dialHost opens a connection to one host. The TCP connect takes at most connectTime.
-func (s *Session) dialHost(
-	ctx context.Context, role string, host *brokerHost, connectTime time.Duration,
-) (*link, error) {
-	s.metrics.dials.WithLabelValues(role, host.name()).Inc()
-	l := &link{
-		host:           host,
-		turn:           s.turn,
-		blockedChanged: make(chan struct{}, 1),
-		exchanges:      map[string]bool{},
-		stepTimeout:    s.cfg.DialTimeout,
-		closed:         make(chan *amqp.Error, 1),
-		done:           make(chan struct{}),
-	}
-	if err := s.open(ctx, role, l, connectTime); err != nil {
-		s.metrics.errors.WithLabelValues(kindDial).Inc()
-		err = describe(err)
-		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf("%w (%w)", err, cause)
-		}
-		return nil, fmt.Errorf("connect to %s: %w", host.address(), err)
-	}
-	return l, nil
-}
-
-// open opens the connection of l. If it fails half way, it closes the connection.
-func (s *Session) open(ctx context.Context, role string, l *link, connectTime time.Duration) (err error) {
-	stop := func() bool { return true }
-	l.conn, err = amqp.DialConfig(unsecured(l.host.url), amqp.Config{
-		Heartbeat:  s.cfg.Heartbeat,
-		Locale:     "en_US",
-		Properties: s.properties(role),
-		Dial: func(network, _ string) (net.Conn, error) {
-			tcp, err := (&net.Dialer{Timeout: connectTime}).DialContext(ctx, network, l.host.name())
-			if err != nil {
-				return nil, err
-			}
-			l.wire = newWire(tcp, s.cfg.WriteTimeout, s.cfg.GatherBytes)
-			stop = context.AfterFunc(ctx, l.kill) // the library's handshake takes no context
-			conn, err := secure(ctx, l.wire, l.host.uri)
-			if err != nil {
-				return nil, err
-			}
-			switch role {
-			case roleLane:
-				l.mux = newMux(conn)
-				return l.mux, nil
-			case roleAnswers:
-				return newBoundedConn(conn, 0), nil // nothing reads the body of an answer
-			case roleWakes:
-				return newBoundedConn(conn, maxWakeBody), nil
-			case roleIntake:
-				return newMarkingConn(conn, s.cfg.Intake.MaxBody), nil
-			case roleIntakeWhole:
-				l.whole = newWholeConn(conn)
-				return l.whole, nil
-			default:
-				return conn, nil
-			}
-		},
-	})
-	if !stop() && err == nil {
-		err = errKilled
-	}
-	if err != nil && l.wire != nil {
-		l.kill() // the library leaves the socket open after some errors
-	}
-	if err == nil && l.whole != nil {
-		l.whole.maxFrame.Store(int64(l.conn.Config.FrameSize))
-	}
-	if err == nil && l.mux != nil {
-		l.mux.setMaxFrame(l.conn.Config.FrameSize)
-	}
-	return err
-}
-
-// properties returns clockd's description of itself for the broker. The library writes into the table, so each
-// connection has its own.
-func (s *Session) properties(role string) amqp.Table {
-	return amqp.Table{
-		"product":         "clockd",
-		"platform":        "Go",
-		"information":     "alarm clock service, " + role + " connection",
-		"connection_name": s.cfg.ConnectionName + " " + role,
-	}
-}
-
-func (s *Session) watch(l *link, role string, watchers *sync.WaitGroup) {
-	connections := s.metrics.connections.WithLabelValues(role, l.host.name())
-	connections.Inc()
-	blocks := l.conn.NotifyBlocked(make(chan amqp.Blocking, 16))
-	ends := l.conn.NotifyClose(make(chan *amqp.Error, 1))
-	watchers.Go(func() {
-		defer connections.Dec()
-		l.run(s, blocks, ends)
-	})
-}
-
 // run is the watcher goroutine. It follows the connection until its end, and then closes done.
-func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Error) {
+func (l *Link) run(blocks <-chan amqp.Blocking, ends <-chan *amqp.Error) {
 	defer close(l.done)
 	defer close(l.closed)
-	defer s.health.unblock(l)
+	defer l.broker.Unblocked(l)
 	for {
 		select {
 		case b, open := <-blocks:
@@ -175,7 +44,7 @@ func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Er
 				blocks = nil // the library closes it with the connection, after the send to ends
 				continue
 			}
-			l.block(s, b)
+			l.block(b)
 		case err := <-ends:
 			if err != nil {
 				l.closed <- err
@@ -185,42 +54,79 @@ func (l *link) run(s *Session, blocks <-chan amqp.Blocking, ends <-chan *amqp.Er
 	}
 }
 
-func (l *link) block(s *Session, b amqp.Blocking) {
+func (l *Link) block(b amqp.Blocking) {
 	if b.Active {
-		s.log.Warn("broker blocks a connection", "broker", l.host.address(), "reason", b.Reason)
+		l.broker.Log.Warn("broker blocks a connection", "broker", l.Address(), "reason", b.Reason)
 		l.blocked.Store(&b.Reason)
-		s.health.block(l, b.Reason)
+		l.broker.Blocked(l, b.Reason)
 	} else {
-		s.log.Info("broker unblocks a connection", "broker", l.host.address())
+		l.broker.Log.Info("broker unblocks a connection", "broker", l.Address())
 		l.blocked.Store(nil)
-		s.health.unblock(l)
+		l.broker.Unblocked(l)
 	}
 	clock.Signal(l.blockedChanged)
 }
 
-// bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context.
+// Address returns the address of the connection's host, without user and password.
+func (l *Link) Address() string { return l.host.address() }
+
+// Blocked returns the broker's reason while it blocks the connection, else nil.
+func (l *Link) Blocked() *string { return l.blocked.Load() }
+
+// BlockedChanged returns a channel of capacity 1 that is signalled when the result of Blocked changes.
+func (l *Link) BlockedChanged() <-chan struct{} { return l.blockedChanged }
+
+// Done returns a channel that is closed soon after the connection has ended.
+func (l *Link) Done() <-chan struct{} { return l.done }
+
+// IsClosed reports whether the connection has ended.
+func (l *Link) IsClosed() bool { return l.conn.IsClosed() }
+
+// ServerVersion returns the version that the broker has told, "" without one.
+func (l *Link) ServerVersion() string {
+	version, _ := l.conn.Properties["version"].(string)
+	return version
+}
+
+// MaxProperties returns the most bytes of properties that a message may have on the connection, 0 for no limit.
+func (l *Link) MaxProperties() int {
+	if l.conn.Config.FrameSize == 0 {
+		return 0
+	}
+	return l.conn.Config.FrameSize - frameOverhead - contentHeaderSize
+}
+
+// Bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context.
 // Each step of a set-up has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails,
 // the link leaves its host (leaveUnlessRefused).
-func (l *link) bounded(do func() error) error {
-	timer := time.AfterFunc(l.stepTimeout, l.kill)
+func (l *Link) Bounded(do func() error) error {
+	timer := time.AfterFunc(l.broker.DialTimeout, l.Kill)
 	err := do()
 	if err != nil {
-		l.leaveUnlessRefused(err)
+		l.LeaveUnlessRefused(err)
 	}
 	if inTime := timer.Stop(); !inTime && err != nil {
-		return fmt.Errorf("the broker did not reply within %s: %w", l.stepTimeout, err)
+		return fmt.Errorf("the broker did not reply within %s: %w", l.broker.DialTimeout, err)
 	}
 	return err
 }
 
-// leaveUnlessRefused makes the next dial start with the next host, because the host of l accepted the connection and
+// LeaveUnlessRefused makes the next dial start with the next host, because the host of l accepted the connection and
 // failed with err. If err is the broker's refusal of a single step, the host stays the current one: the other hosts
 // refuse the step too.
-func (l *link) leaveUnlessRefused(err error) {
+func (l *Link) LeaveUnlessRefused(err error) {
 	if !isRefusal(err) {
-		l.turn.leave(l.host)
+		l.Leave()
 	}
 }
+
+// Leave makes the next dial start with the next host.
+func (l *Link) Leave() { l.broker.turn.leave(l.host) }
+
+// LeaveUnconfirming is Leave for a host that serves connections, but does not take or does not confirm the messages of
+// a delivery. It does nothing within unconfirmingInterval after the last such leave. It reports whether the current
+// host has changed.
+func (l *Link) LeaveUnconfirming() bool { return l.broker.turn.leaveUnconfirming(l.host) }
 
 // isRefusal reports whether err is the broker's refusal of a single step, which closes the channel and leaves the
 // connection open.
@@ -229,127 +135,138 @@ func isRefusal(err error) bool {
 	return errors.As(err, &e) && e.Server && e.Recover
 }
 
-// kill ends the connection at once, from any goroutine. The watcher ends soon after.
-func (l *link) kill() { l.wire.kill() }
+// Kill ends the connection at once, from any goroutine. The watcher ends soon after.
+func (l *Link) Kill() { l.wire.kill() }
 
-// close closes the connection in order, within closeTimeout, and waits for the watcher. If the broker blocks the
-// connection, close kills it at once.
-func (l *link) close() {
+// Close closes the connection in order, within CloseTimeout, and waits for the watcher. If the broker blocks the
+// connection, Close kills it at once.
+func (l *Link) Close() {
 	if l.blocked.Load() == nil {
-		timer := time.AfterFunc(closeTimeout, l.kill)
-		_ = l.conn.Close() // an error does not matter: kill follows
+		timer := time.AfterFunc(CloseTimeout, l.Kill)
+		_ = l.conn.Close() // an error does not matter: Kill follows
 		timer.Stop()
 	}
-	l.kill()
+	l.Kill()
 	<-l.done
 }
 
-// cause returns the reason why the connection ended. The library notifies the waiters of channels before the waiters of
+// Cause returns the reason why the connection ended. The library notifies the waiters of channels before the waiters of
 // the connection. So cause waits for the reason until ctx ends.
-func (l *link) cause(ctx context.Context) error {
+func (l *Link) Cause(ctx context.Context) error {
 	err, _ := receive(ctx, l.closed)
 	if err == nil {
-		return errClosed
+		return ErrClosed
 	}
-	return describe(err)
+	return Describe(err)
 }
 
-// channel is one AMQP channel. Its buffer for returns holds a whole batch, so that the library never waits to deliver a
+// Channel is one AMQP channel. Its buffer for returns holds a whole batch, so that the library never waits to deliver a
 // return. The library drops a return after a wait of 5 s.
-type channel struct {
+type Channel struct {
 	*amqp.Channel
-	returns   chan amqp.Return // nil without confirm mode
+	Returns   chan amqp.Return // nil without confirm mode
+	EndSignal chan *amqp.Error // signals the end like closed does; closed keeps the reason for Fault
 	closed    chan *amqp.Error
-	endSignal chan *amqp.Error // signals the end like closed does; closed keeps the reason for fault
 
-	// only for a lane's channels
-	id        uint16
-	confirms  *confirms
-	published uint64 // number of published messages, and delivery tag of the last one
-	first     uint64 // delivery tag of the first message of the delivery under way
-	nacked    bool   // the broker has nacked a message; the next delivery replaces the channel
-	exchange  string // the other exchange that the delivery under way publishes to; "": the session's own
+	// only for channels of a connection for Messages
+	ID       uint16
+	Confirms *confirms
 }
 
-// channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit:
+// Channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit:
 // the caller must kill the link in time.
-func (l *link) channel(size int) (*channel, error) {
-	c, err := l.plainChannel()
+func (l *Link) Channel(size int) (*Channel, error) {
+	c, err := l.PlainChannel()
 	if err != nil {
 		return nil, err
 	}
-	c.returns = c.NotifyReturn(make(chan amqp.Return, size))
+	c.Returns = c.NotifyReturn(make(chan amqp.Return, size))
 	if err := c.Confirm(false); err != nil {
-		return nil, fmt.Errorf("set the channel to confirm mode: %w", describe(err))
+		return nil, fmt.Errorf("set the channel to confirm mode: %w", Describe(err))
 	}
 	if l.mux != nil {
-		c.id, c.confirms = l.mux.channel, l.mux.confirms // the mux has read them from the reply to Confirm
+		c.ID, c.Confirms = l.mux.channel, l.mux.confirms // the mux has read them from the reply to Confirm
 	}
 	return c, nil
 }
 
-// sideChannel opens one more channel in confirm mode beside the lane's own channel. It waits like channel.
-func (l *link) sideChannel(size int) (*channel, error) {
+// SideChannel opens one more channel in confirm mode beside the lane's own channel. It waits like Channel.
+func (l *Link) SideChannel(size int) (*Channel, error) {
 	l.mux.openingSide.Store(true)
 	defer l.mux.openingSide.Store(false)
-	c, err := l.channel(size)
+	c, err := l.Channel(size)
 	if err != nil {
 		return nil, err
 	}
-	c.id, c.confirms = uint16(l.mux.lastSide.Load()), newConfirms()
-	l.mux.sideConfirms.Store(c.id, c.confirms)
+	c.ID, c.Confirms = uint16(l.mux.lastSide.Load()), newConfirms()
+	l.mux.sideConfirms.Store(c.ID, c.Confirms)
 	return c, nil
 }
 
-// nextReturn takes a returned message from the buffer, if there is one.
-func (c *channel) nextReturn() (r amqp.Return, some bool) {
+// NextReturn takes a returned message from the buffer, if there is one.
+func (c *Channel) NextReturn() (r amqp.Return, some bool) {
 	select {
-	case r, some = <-c.returns:
+	case r, some = <-c.Returns:
 		return r, some
 	default:
 		return r, false
 	}
 }
 
-// plainChannel opens a channel without confirms. It waits like channel.
-func (l *link) plainChannel() (*channel, error) {
+// PlainChannel opens a channel without confirms. It waits like Channel.
+func (l *Link) PlainChannel() (*Channel, error) {
 	ch, err := l.conn.Channel()
 	if err != nil {
-		return nil, fmt.Errorf("open a channel: %w", describe(err))
+		return nil, fmt.Errorf("open a channel: %w", Describe(err))
 	}
-	return &channel{
+	return &Channel{
 		Channel:   ch,
 		closed:    ch.NotifyClose(make(chan *amqp.Error, 1)),
-		endSignal: ch.NotifyClose(make(chan *amqp.Error, 1)),
+		EndSignal: ch.NotifyClose(make(chan *amqp.Error, 1)),
 	}, nil
 }
 
-// lost returns the reason why a channel or the connection has ended. It returns nil if all are open. It waits at most
-// closeTimeout for the reason.
-func (l *link) lost(ctx context.Context, channels ...*channel) error {
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+// OnChannel calls do with a new channel, because the broker closes a channel with each refusal. It takes at most the
+// time of one step.
+func (l *Link) OnChannel(do func(*amqp.Channel) error) error {
+	return l.Bounded(func() error {
+		ch, err := l.conn.Channel()
+		if err != nil {
+			return err
+		}
+		if err := do(ch); err != nil {
+			return err
+		}
+		return ch.Close()
+	})
+}
+
+// Lost returns the reason why a channel or the connection has ended. It returns nil if all are open. It waits at most
+// CloseTimeout for the reason.
+func (l *Link) Lost(ctx context.Context, channels ...*Channel) error {
+	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
 	for _, c := range channels {
-		if fault := c.fault(ctx, l); fault != nil {
-			return describe(fault)
+		if fault := c.Fault(ctx, l); fault != nil {
+			return Describe(fault)
 		}
 	}
 	if l.conn.IsClosed() {
-		return fmt.Errorf("connection lost: %w", l.cause(ctx))
+		return fmt.Errorf("connection lost: %w", l.Cause(ctx))
 	}
 	return nil
 }
 
-// errClosed stands for the end of a connection or channel without a reason.
-var errClosed = errors.New("closed without a reason")
+// ErrClosed stands for the end of a connection or channel without a reason.
+var ErrClosed = errors.New("closed without a reason")
 
-// errCancelled ends a connection if its consumer has ended while the channel is open.
-var errCancelled = errors.New("the broker cancelled the consumer: its queue was deleted")
+// ErrCancelled ends a connection if its consumer has ended while the channel is open.
+var ErrCancelled = errors.New("the broker cancelled the consumer: its queue was deleted")
 
-// fault returns the error with which the broker closed the channel. It returns nil if the channel is open, or if the
+// Fault returns the error with which the broker closed the channel. It returns nil if the channel is open, or if the
 // connection ended. Only the first call returns the error. The library marks a channel as closed before it delivers the
-// error, so fault waits until ctx ends.
-func (c *channel) fault(ctx context.Context, l *link) *amqp.Error {
+// error, so Fault waits until ctx ends.
+func (c *Channel) Fault(ctx context.Context, l *Link) *amqp.Error {
 	if !c.IsClosed() {
 		return nil
 	}
@@ -387,7 +304,7 @@ func (r reply) Error() string {
 
 func (r reply) Unwrap() error { return r.cause }
 
-func describe(err error) error {
+func Describe(err error) error {
 	var e *amqp.Error
 	if !errors.As(err, &e) {
 		return err
@@ -395,11 +312,35 @@ func describe(err error) error {
 	return reply{e}
 }
 
-// replyCode returns the broker's code in err, 0 without one.
-func replyCode(err error) int {
+// ReplyCode returns the broker's code in err, 0 without one.
+func ReplyCode(err error) int {
 	var e *amqp.Error
 	if errors.As(err, &e) && e.Server {
 		return e.Code
 	}
 	return 0
 }
+
+// BeginDelivery starts a delivery. From now on writes are gathered, and nothing is sent at the write limit or later.
+func (l *Link) BeginDelivery(limits ring.Limits) { l.wire.beginDelivery(limits) }
+
+// EndDelivery sends the gathered bytes and ends the delivery. It returns the number of the delivery's writes. The error
+// is the first error of any write of the connection; the connection is closed then.
+func (l *Link) EndDelivery() (writes int, err error) { return l.wire.endDelivery() }
+
+// Publish writes one message on c: head, which is whole frames, and body in further frames. The connection must be for
+// Messages. After amqp.ErrClosed no byte of the message was written. Any other error ends the connection.
+func (l *Link) Publish(c *Channel, head, body []byte) error { return l.mux.publish(c, head, body) }
+
+// MaxPayload returns the largest payload of a frame, in bytes. The connection must be for Messages.
+func (l *Link) MaxPayload() int { return l.mux.maxPayload }
+
+// Mark returns the current position in the stream: the number of accepted bytes. Later writes lie behind it.
+func (l *Link) Mark() int64 { return l.wire.mark() }
+
+// Sent returns the position in the stream up to which the operating system took bytes. It stays the same once Failure
+// is not nil.
+func (l *Link) Sent() int64 { return l.wire.sent() }
+
+// Failure returns the error of the first write that failed, nil without one.
+func (l *Link) Failure() error { return l.wire.failure() }

@@ -123,7 +123,7 @@ func published(t *rapid.T, e *messageEncoder, r *clock.Ring, frameMax int) []fra
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.publish(&channel{Channel: &amqp.Channel{}, id: 1}, head, r.Payload); err != nil {
+	if err := m.publish(&Channel{Channel: &amqp.Channel{}, ID: 1}, head, r.Payload); err != nil {
 		t.Fatal(err)
 	}
 	var frames []frame

@@ -72,7 +72,7 @@ func (m *mux) Write(p []byte) (int, error) {
 //
 // The library marks a channel as closed before it replies to channel.close. So, under mu, no message can follow that
 // reply. The broker would close the connection for such a message.
-func (m *mux) publish(c *channel, head, body []byte) error {
+func (m *mux) publish(c *Channel, head, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.IsClosed() {
@@ -82,7 +82,7 @@ func (m *mux) publish(c *channel, head, body []byte) error {
 	for len(body) > 0 {
 		part := body[:min(len(body), m.maxPayload)]
 		body = body[len(part):]
-		_, _ = m.writer.Write(appendFrameHead(m.frameHead[:0], frameBody, c.id, len(part)))
+		_, _ = m.writer.Write(appendFrameHead(m.frameHead[:0], frameBody, c.ID, len(part)))
 		_, _ = m.writer.Write(part)
 		_ = m.writer.WriteByte(frameEnd)
 	}

@@ -14,7 +14,7 @@ import (
 
 var (
 	errCutProperties = errors.New("the properties of the message are not complete")
-	errDeepTable     = fmt.Errorf("a header has tables in each other, more than %d deep", maxTableDepth)
+	errDeepTable     = fmt.Errorf("a header has tables in each other, more than %d deep", MaxTableDepth)
 )
 
 // encodeProperties returns the flags and the values of the properties of a message, without its user_id: the broker
@@ -116,7 +116,7 @@ func appendTable(b []byte, table amqp.Table, depth int) ([]byte, error) {
 
 // appendValue appends a value with the letter of its type. The library reads these types.
 func appendValue(b []byte, value any, depth int) ([]byte, error) {
-	if depth > maxTableDepth {
+	if depth > MaxTableDepth {
 		return nil, errDeepTable
 	}
 	switch v := value.(type) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,9 +30,8 @@ type Deps struct {
 type Session struct {
 	cfg          Config
 	destinations func(application string) *Destination // see Deps
-	address      string                                // URL of the broker with all its hosts, without user and password
-	turn         *hostTurn                             // the hosts of the URL
-	management   *management                           // nil without a ManagementURL
+	broker       *Broker
+	management   *management // nil without a ManagementURL
 	log          *slog.Logger
 	metrics      *metrics
 	health       *health
@@ -51,11 +51,11 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	hosts, err := parseURL(cfg.URL)
+	hosts, err := ParseURL(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	api, err := newManagement(cfg.ManagementURL, hosts[0].uri.Vhost)
+	api, err := newManagement(cfg.ManagementURL, hosts[0].VHost())
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +70,42 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	h := newHealth(m)
 	return &Session{
-		cfg: cfg, destinations: deps.Destination, address: address(hosts), turn: newHostTurn(hosts), management: api,
-		log: log, metrics: m, health: newHealth(m),
+		cfg: cfg, destinations: deps.Destination, management: api, log: log, metrics: m, health: h,
+		broker: NewBroker(BrokerConfig{
+			Hosts: hosts, ConnectionName: cfg.ConnectionName, Heartbeat: cfg.Heartbeat, DialTimeout: cfg.DialTimeout,
+			WriteTimeout: cfg.WriteTimeout, BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
+			GatherBytes: cfg.GatherBytes, Log: log, Dials: m.dials, Connections: m.connections,
+			DialErrors: m.errors.WithLabelValues(kindDial), Blocked: h.block, Unblocked: h.unblock,
+		}),
 		silence:      silence,
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),
 	}, nil
+}
+
+// dial opens a connection of the role.
+func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*Link, error) {
+	return s.broker.Dial(ctx, role, s.use(role), watchers)
+}
+
+// use returns what lies between the library and the socket of a connection of the role.
+func (s *Session) use(role string) Use {
+	switch role {
+	case roleLane:
+		return Messages
+	case roleAnswers:
+		return Bounded(0) // nothing reads the body of an answer
+	case roleWakes:
+		return Bounded(maxWakeBody)
+	case roleIntake:
+		return Marking(s.cfg.Intake.MaxBody)
+	case roleIntakeWhole:
+		return Whole
+	default:
+		return Plain
+	}
 }
 
 // Usable returns nil if rings can be handed over now: the control connection is up, the exchange exists, the last probe
@@ -111,11 +140,11 @@ func (s *Session) Lane(maxLate int) ring.Lane { return newLane(s, maxLate) }
 // callers of Lane close their lanes.
 func (s *Session) Run(ctx context.Context) error {
 	defer s.health.connectionDown("the session has ended")
-	s.keepConnected(ctx, roleControl, func(ctx context.Context) (bool, error) {
+	s.broker.KeepConnected(ctx, roleControl, func(ctx context.Context) (bool, error) {
 		c := &control{s: s}
 		err := c.serve(ctx)
 		if ctx.Err() == nil {
-			s.health.connectionDown(s.turn.reason(roleControl, err))
+			s.health.connectionDown(s.broker.Reason(roleControl, err))
 		}
 		return c.established, err
 	})

@@ -10,23 +10,23 @@ import (
 // and delivers it again for ever. So clockd looks at each table before the library does. These bounds are below the
 // library's, because dead letters and returned messages have more headers.
 const (
-	maxTableDepth    = 30    // tables and arrays in each other
-	maxTableElements = 8_000 // elements of one table or array
+	MaxTableDepth    = 30    // tables and arrays in each other
+	MaxTableElements = 8_000 // elements of one table or array
 )
 
-var errUnreadable = fmt.Errorf("the headers cannot be read: they have more than %d tables in each other, more than %d elements in one, or a value of an unknown type",
-	maxTableDepth, maxTableElements)
+var ErrUnreadable = fmt.Errorf("the headers cannot be read: they have more than %d tables in each other, more than %d elements in one, or a value of an unknown type",
+	MaxTableDepth, MaxTableElements)
 
 // isReadable reports whether the library reads the fields of a table, given without their size.
 func isReadable(fields []byte) bool { return areReadable(fields, true, 0) }
 
 // areReadable reports whether the library reads the fields of a table, or the values of an array.
 func areReadable(b []byte, named bool, depth int) bool {
-	if depth > maxTableDepth {
+	if depth > MaxTableDepth {
 		return false
 	}
 	for elements := 0; len(b) > 0; elements++ {
-		if elements == maxTableElements {
+		if elements == MaxTableElements {
 			return false
 		}
 		if named {
@@ -47,11 +47,11 @@ func areReadable(b []byte, named bool, depth int) bool {
 	return true
 }
 
-// headerUnreadable marks a message whose headers the library does not read. Its value has their first bytes.
-const headerUnreadable = "x-clockd-unreadable"
+// HeaderUnreadable marks a message whose headers the library does not read. Its value has their first bytes.
+const HeaderUnreadable = "x-clockd-unreadable"
 
 // withReadableHeaders returns a whole content header frame that the library reads: the frame itself, or a copy whose
-// only header is headerUnreadable. changed reports which.
+// only header is HeaderUnreadable. changed reports which.
 func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
 	p, err := propertiesOf(frame)
 	if err != nil || isReadable(p.fields) {
@@ -60,11 +60,11 @@ func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
 	return withHeadersAsBytes(frame), true
 }
 
-// withHeadersAsBytes returns a copy of a whole content header frame whose only header is headerUnreadable.
+// withHeadersAsBytes returns a copy of a whole content header frame whose only header is HeaderUnreadable.
 func withHeadersAsBytes(frame []byte) []byte {
 	return withFields(frame, func(b, fields []byte) []byte {
 		raw := fields[:min(len(fields), maxHeader)]
-		b = append(appendShort(b, headerUnreadable), 'x')
+		b = append(appendShort(b, HeaderUnreadable), 'x')
 		return append(binary.BigEndian.AppendUint32(b, uint32(len(raw))), raw...)
 	})
 }

@@ -61,10 +61,10 @@ func TestUnreadableHeadersAreNoticed(t *testing.T) {
 	}{
 		{"none", nil, true},
 		{"every type", everyField(), true},
-		{"deep", rawNested("d", maxTableDepth), true},
-		{"too deep", rawNested("d", maxTableDepth+1), false},
-		{"wide", rawArray("w", maxTableElements), true},
-		{"too wide", rawArray("w", maxTableElements+1), false},
+		{"deep", rawNested("d", MaxTableDepth), true},
+		{"too deep", rawNested("d", MaxTableDepth+1), false},
+		{"wide", rawArray("w", MaxTableElements), true},
+		{"too wide", rawArray("w", MaxTableElements+1), false},
 		{"an unknown type", append(appendShort(nil, "u"), '?'), false},
 		{"a cut name", []byte{5, 'a'}, false},
 		{"a cut value", append(appendShort(nil, "c"), 'l', 0), false},
@@ -147,8 +147,8 @@ func FuzzLibraryReadsTheHeaders(f *testing.F) {
 		if d.ContentType != "text/plain" || d.MessageId != "id" {
 			t.Errorf("the message has the type %q and the id %q", d.ContentType, d.MessageId)
 		}
-		if _, marked := d.Headers[headerUnreadable]; marked == isReadable(fields) &&
-			!bytes.Contains(fields, []byte(headerUnreadable)) {
+		if _, marked := d.Headers[HeaderUnreadable]; marked == isReadable(fields) &&
+			!bytes.Contains(fields, []byte(HeaderUnreadable)) {
 			t.Errorf("marked %t", marked)
 		}
 		_ = conn.Close()

@@ -61,3 +61,9 @@ func tlsConfig(uri amqp.URI) (*tls.Config, error) {
 	}
 	return cfg, nil
 }
+
+// CheckTLS returns an error if the files for TLS in the URL cannot be used.
+func (h *Host) CheckTLS() error {
+	_, err := tlsConfig(h.uri)
+	return err
+}

@@ -10,7 +10,7 @@ import (
 
 // declare declares the exchange and the queues of DeclareQueues. A queue that cannot be declared causes a warning, not
 // an error: an application may have declared it with other arguments.
-func (s *Session) declare(l *link) (warnings []string, err error) {
+func (s *Session) declare(l *Link) (warnings []string, err error) {
 	if err := s.declareExchange(l, s.cfg.Exchange); err != nil {
 		return nil, err
 	}
@@ -22,48 +22,48 @@ func (s *Session) declare(l *link) (warnings []string, err error) {
 	return warnings, nil
 }
 
-func (s *Session) declareExchange(l *link, name string) error {
-	err := onChannel(l, func(ch *amqp.Channel) error {
+func (s *Session) declareExchange(l *Link, name string) error {
+	err := l.OnChannel(func(ch *amqp.Channel) error {
 		return ch.ExchangeDeclare(name, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
-	switch replyCode(err) {
+	switch ReplyCode(err) {
 	case amqp.PreconditionFailed:
 		return fmt.Errorf("exchange %q exists, but not as a durable direct exchange without auto-delete and arguments: "+
-			"delete it, or choose another name (CLOCKD_AMQP_EXCHANGE): %w", name, describe(err))
+			"delete it, or choose another name (CLOCKD_AMQP_EXCHANGE): %w", name, Describe(err))
 	case amqp.AccessRefused:
 		// a user with the right to write only can still ring, if another user has declared the exchange
 		return s.findExchange(l, name, err)
 	}
 	if err != nil {
-		return fmt.Errorf("declare exchange %q: %w", name, describe(err))
+		return fmt.Errorf("declare exchange %q: %w", name, Describe(err))
 	}
 	return nil
 }
 
-func (s *Session) findExchange(l *link, name string, refused error) error {
-	err := onChannel(l, func(ch *amqp.Channel) error {
+func (s *Session) findExchange(l *Link, name string, refused error) error {
+	err := l.OnChannel(func(ch *amqp.Channel) error {
 		return ch.ExchangeDeclarePassive(name, amqp.ExchangeDirect, true, false, false, false, nil)
 	})
 	if err != nil {
-		return fmt.Errorf("exchange %q is missing, and the user may not declare it: %w", name, describe(refused))
+		return fmt.Errorf("exchange %q is missing, and the user may not declare it: %w", name, Describe(refused))
 	}
 	return nil
 }
 
-func (s *Session) declareQueue(l *link, application string) error {
+func (s *Session) declareQueue(l *Link, application string) error {
 	queue := s.cfg.Exchange + "." + application
-	err := onChannel(l, func(ch *amqp.Channel) error {
+	err := l.OnChannel(func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("queue %q could not be declared: %w", queue, describe(err))
+		return fmt.Errorf("queue %q could not be declared: %w", queue, Describe(err))
 	}
-	err = onChannel(l, func(ch *amqp.Channel) error {
+	err = l.OnChannel(func(ch *amqp.Channel) error {
 		return ch.QueueBind(queue, application, s.cfg.Exchange, false, nil)
 	})
 	if err != nil {
-		return fmt.Errorf("queue %q could not be bound to exchange %q: %w", queue, s.cfg.Exchange, describe(err))
+		return fmt.Errorf("queue %q could not be bound to exchange %q: %w", queue, s.cfg.Exchange, Describe(err))
 	}
 	return nil
 }
@@ -72,61 +72,45 @@ func (s *Session) declareQueue(l *link, application string) error {
 // warning. unlimited reports whether the broker accepted clockd's arguments: such a queue has no delivery limit, unless
 // a policy sets one. AMQP does not show the arguments of any other queue, so it may have a limit, on every version of
 // the broker.
-func (s *Session) declareAnswers(l *link, queue string) (unlimited bool, warnings []string, err error) {
+func (s *Session) declareAnswers(l *Link, queue string) (unlimited bool, warnings []string, err error) {
 	args := amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum}
-	if major(l.conn.Properties) >= 4 {
+	if major(l.ServerVersion()) >= 4 {
 		args["x-delivery-limit"] = int32(-1) // the default of 20 would lose answers while the database is not available
 	}
-	refused := onChannel(l, func(ch *amqp.Channel) error {
+	refused := l.OnChannel(func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
 		return err
 	})
-	switch replyCode(refused) {
+	switch ReplyCode(refused) {
 	case amqp.PreconditionFailed:
 		warnings = []string{fmt.Sprintf("queue %q exists with other arguments than clockd's (durable, quorum): clockd uses it unchanged, and it "+
 			"keeps answers only as safely as its arguments say. It may have a delivery limit (20 by default on RabbitMQ 4), so answers that "+
-			"wait for the database return to it as copies: %s", queue, describe(refused))}
+			"wait for the database return to it as copies: %s", queue, Describe(refused))}
 	case amqp.AccessRefused:
 		// a user with the right to read only can still take answers, if another user has declared the queue
 	default:
 		if refused != nil {
-			return false, nil, fmt.Errorf("declare queue %q: %w", queue, describe(refused))
+			return false, nil, fmt.Errorf("declare queue %q: %w", queue, Describe(refused))
 		}
 		return true, nil, nil
 	}
-	err = onChannel(l, func(ch *amqp.Channel) error {
+	err = l.OnChannel(func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		return err
 	})
 	if err != nil {
-		return false, nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, describe(refused),
-			describe(err))
+		return false, nil, fmt.Errorf("queue %q can neither be declared (%w) nor used: %w", queue, Describe(refused),
+			Describe(err))
 	}
 	return false, warnings, nil
 }
 
 // major returns the broker's major version, 0 if it is unknown.
-func major(properties amqp.Table) int {
-	version, _ := properties["version"].(string)
+func major(version string) int {
 	number, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return 0
 	}
 	return n
-}
-
-// onChannel calls do with a new channel, because the broker closes a channel with each refusal. It takes at most the
-// time of one step.
-func onChannel(l *link, do func(*amqp.Channel) error) error {
-	return l.bounded(func() error {
-		ch, err := l.conn.Channel()
-		if err != nil {
-			return err
-		}
-		if err := do(ch); err != nil {
-			return err
-		}
-		return ch.Close()
-	})
 }

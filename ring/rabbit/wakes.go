@@ -93,7 +93,7 @@ func (w *Wakes) wanted() map[int]bool {
 
 // Run connects and reconnects until ctx ends. Then it sends the queued wake-ups, closes the connection and returns nil.
 func (w *Wakes) Run(ctx context.Context) error {
-	w.s.keepConnected(ctx, roleWakes, func(ctx context.Context) (bool, error) {
+	w.s.broker.KeepConnected(ctx, roleWakes, func(ctx context.Context) (bool, error) {
 		l := &wakeConn{w: w, failed: make(chan error, 2)}
 		err := l.serve(ctx)
 		if ctx.Err() == nil {
@@ -113,8 +113,8 @@ func (w *Wakes) exchange() string { return w.s.cfg.Exchange + ".wake" }
 // wakeConn owns one connection for wake-ups. serve sends; two more goroutines receive and bind.
 type wakeConn struct {
 	w                           *Wakes
-	link                        *link
-	sendChannel, receiveChannel *channel
+	link                        *Link
+	sendChannel, receiveChannel *Channel
 	queue                       string
 	deliveries                  <-chan amqp.Delivery
 	bound                       map[int]bool // bound shards; owned by the binding goroutine
@@ -130,7 +130,7 @@ func (l *wakeConn) serve(ctx context.Context) error {
 	}
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	defer l.link.close() // ends the other goroutines
+	defer l.link.Close() // ends the other goroutines
 	parts.Go(l.receive)
 	parts.Go(l.bind)
 	return l.send(ctx)
@@ -142,11 +142,11 @@ func (l *wakeConn) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, link.kill)()
+	defer context.AfterFunc(ctx, link.Kill)()
 	l.link = link
 	if err := l.setUp(); err != nil {
 		s.metrics.errors.WithLabelValues(kindSetup).Inc()
-		link.close()
+		link.Close()
 		return err
 	}
 	l.established = true
@@ -158,26 +158,26 @@ func (l *wakeConn) setUp() (err error) {
 	if err := l.w.s.declareExchange(l.link, l.w.exchange()); err != nil {
 		return err
 	}
-	return l.link.bounded(l.consume)
+	return l.link.Bounded(l.consume)
 }
 
 // consume opens both channels, declares an exclusive queue for this node, and consumes it.
 func (l *wakeConn) consume() (err error) {
-	if l.sendChannel, err = l.link.plainChannel(); err != nil {
+	if l.sendChannel, err = l.link.PlainChannel(); err != nil {
 		return err
 	}
-	if l.receiveChannel, err = l.link.plainChannel(); err != nil {
+	if l.receiveChannel, err = l.link.PlainChannel(); err != nil {
 		return err
 	}
 	queue, err := l.receiveChannel.QueueDeclare("", false, true, true, false,
 		amqp.Table{"x-max-length": int32(wakeBacklog)})
 	if err != nil {
-		return fmt.Errorf("declare a queue for wake-ups: %w", describe(err))
+		return fmt.Errorf("declare a queue for wake-ups: %w", Describe(err))
 	}
 	l.queue = queue.Name
 	l.deliveries, err = l.receiveChannel.Consume(l.queue, "", true, true, false, false, nil)
 	if err != nil {
-		return fmt.Errorf("consume wake-ups: %w", describe(err))
+		return fmt.Errorf("consume wake-ups: %w", Describe(err))
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (l *wakeConn) receive() {
 		l.w.s.metrics.wakesReceived.Inc()
 		l.w.heard(d.Body)
 	}
-	l.failed <- errCancelled
+	l.failed <- ErrCancelled
 }
 
 // bind keeps the queue bound to the followed shards until the connection ends.
@@ -200,7 +200,7 @@ func (l *wakeConn) bind() {
 		}
 		select {
 		case <-l.w.changed:
-		case <-l.link.done:
+		case <-l.link.Done():
 			return
 		}
 	}
@@ -213,11 +213,11 @@ func (l *wakeConn) rebind(wanted map[int]bool) error {
 		if l.bound[shard] {
 			continue
 		}
-		err := l.link.bounded(func() error {
+		err := l.link.Bounded(func() error {
 			return l.receiveChannel.QueueBind(l.queue, strconv.Itoa(shard), l.w.exchange(), false, nil)
 		})
 		if err != nil {
-			return fmt.Errorf("bind shard %d for wake-ups: %w", shard, describe(err))
+			return fmt.Errorf("bind shard %d for wake-ups: %w", shard, Describe(err))
 		}
 		added = true
 	}
@@ -225,12 +225,12 @@ func (l *wakeConn) rebind(wanted map[int]bool) error {
 		if wanted[shard] {
 			continue
 		}
-		err := l.link.bounded(func() error {
+		err := l.link.Bounded(func() error {
 			return l.receiveChannel.QueueUnbind(l.queue, strconv.Itoa(shard),
 				l.w.exchange(), nil)
 		})
 		if err != nil {
-			return fmt.Errorf("unbind shard %d from wake-ups: %w", shard, describe(err))
+			return fmt.Errorf("unbind shard %d from wake-ups: %w", shard, Describe(err))
 		}
 	}
 	l.bound = wanted
@@ -244,7 +244,7 @@ func (l *wakeConn) rebind(wanted map[int]bool) error {
 func (l *wakeConn) send(ctx context.Context) error {
 	for {
 		queue := l.w.queue
-		if l.link.blocked.Load() != nil {
+		if l.link.Blocked() != nil {
 			queue = nil // the broker does not read; Send drops the oldest
 		}
 		select {
@@ -252,16 +252,16 @@ func (l *wakeConn) send(ctx context.Context) error {
 			if err := l.publish(m); err != nil {
 				return fmt.Errorf("publish wake-ups: %w", l.reasonOf(ctx, err))
 			}
-		case <-l.link.blockedChanged:
+		case <-l.link.BlockedChanged():
 		case err := <-l.failed:
 			return l.reasonOf(ctx, err)
-		case <-l.link.done:
-			return l.reasonOf(ctx, errClosed)
+		case <-l.link.Done():
+			return l.reasonOf(ctx, ErrClosed)
 		case fault := <-l.sendChannel.closed:
 			if fault == nil {
-				return errClosed
+				return ErrClosed
 			}
-			return describe(fault)
+			return Describe(fault)
 		case <-ctx.Done():
 			l.flush()
 			return ctx.Err()
@@ -271,7 +271,7 @@ func (l *wakeConn) send(ctx context.Context) error {
 
 // flush sends the queued wake-ups before the end.
 func (l *wakeConn) flush() {
-	for l.link.blocked.Load() == nil {
+	for l.link.Blocked() == nil {
 		select {
 		case m := <-l.w.queue:
 			if l.publish(m) != nil {
@@ -286,7 +286,7 @@ func (l *wakeConn) flush() {
 // publish sends m and up to wakeBurst-1 queued wake-ups, in one write.
 func (l *wakeConn) publish(m wakeUp) error {
 	n := 1
-	l.link.wire.beginDelivery(ring.Limits{WriteBy: time.Now().Add(l.w.s.cfg.WriteTimeout)})
+	l.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(l.w.s.cfg.WriteTimeout)})
 	err := l.publishOne(m)
 	for more := true; more && err == nil && n < wakeBurst; {
 		select {
@@ -297,7 +297,7 @@ func (l *wakeConn) publish(m wakeUp) error {
 			more = false
 		}
 	}
-	if _, werr := l.link.wire.endDelivery(); err == nil {
+	if _, werr := l.link.EndDelivery(); err == nil {
 		err = werr
 	}
 	if err != nil {
@@ -317,7 +317,7 @@ func (l *wakeConn) publishOne(m wakeUp) error {
 
 // reasonOf returns the broker's reason for err, or err without one.
 func (l *wakeConn) reasonOf(ctx context.Context, err error) error {
-	if cause := l.link.lost(ctx, l.sendChannel, l.receiveChannel); cause != nil {
+	if cause := l.link.Lost(ctx, l.sendChannel, l.receiveChannel); cause != nil {
 		return cause
 	}
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// errTooLate breaks a connection when the write limit of its rings has passed.
-var errTooLate = errors.New("the write limit had passed")
+// ErrTooLate breaks a connection when the write limit of its rings has passed.
+var ErrTooLate = errors.New("the write limit had passed")
 
 // errKilled is the error of every write after kill.
 var errKilled = errors.New("the connection was given up")
@@ -145,7 +145,7 @@ func (w *wire) send(p []byte) error {
 	}
 	n, err := ring.WriteWhile(w.Conn, p, func() error {
 		if limits.TooLateToWrite() {
-			return errTooLate
+			return ErrTooLate
 		}
 		return nil
 	})

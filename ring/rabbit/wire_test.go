@@ -125,7 +125,7 @@ func TestWireBoundsABlockedWrite(t *testing.T) {
 	frames := make([]byte, 64<<20)
 	limit := time.Now().Add(time.Second) // the first write needs a part of it on a machine that others use
 	w.beginDelivery(ring.Limits{WriteBy: limit})
-	if _, err := w.Write(frames); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errTooLate) {
+	if _, err := w.Write(frames); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, ErrTooLate) {
 		t.Fatalf("error %v", err)
 	}
 	if left := time.Until(limit); left > 0 {
@@ -143,7 +143,7 @@ func TestWireBoundsABlockedWrite(t *testing.T) {
 func TestWireWritesOutsideADeliveryAreBounded(t *testing.T) {
 	t.Parallel()
 	w, _ := pair(t, 0)
-	if _, err := w.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errTooLate) {
+	if _, err := w.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, ErrTooLate) {
 		t.Fatalf("error %v", err)
 	}
 }
