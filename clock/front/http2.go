@@ -11,7 +11,7 @@ import (
 // what one request does to its connection over HTTP/1.1 must not happen here.
 
 // receiveBuffer is the most memory in bytes that an HTTP/2 connection holds of bodies that no handler has read yet. It
-// is the least that HTTP/2 allows, because it does not count in the budget.
+// is the least that HTTP/2 allows, because it does not count in Memory.
 const receiveBuffer = 64 << 10
 
 // MaxStreams is the most requests that run at once on a connection of HTTP/2. net/http decodes their heads before any

@@ -9,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Time bounds of consuming answers and delayed messages.
@@ -66,7 +67,7 @@ func (a *Answers) prefetch() int { return a.s.cfg.AnswerPrefetch }
 func (a *Answers) queue() string { return answerQueue(a.s.cfg.Exchange) }
 
 // prepare declares the queue. Answers are copied unless a requeue never drops them.
-func (a *Answers) prepare(l *Link) (*copyRules, []string, error) {
+func (a *Answers) prepare(l *wire.Link) (*copyRules, []string, error) {
 	unlimited, warnings, err := a.s.declareAnswers(l, a.queue())
 	if err != nil || unlimited {
 		return nil, warnings, err

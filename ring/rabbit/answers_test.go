@@ -17,6 +17,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // fakeAnswerer is an Answerer that records the answers it accepts.
@@ -456,7 +457,7 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 		b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", i+1), Body: body})
 	}
 	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1",
-		Headers: headers{"x-reason": strings.Repeat("x", 2*maxHeader)}})
+		Headers: headers{"x-reason": strings.Repeat("x", 2*wire.MaxHeader)}})
 	b.ack(n + 1)
 	answerer := newFakeAnswerer()
 	answerer.locked, answerer.unlock = func(clock.Answer) bool { return true }, make(chan struct{})
@@ -546,12 +547,12 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 				submitted[a.Ring.AlarmID] = true
 				return away
 			}
-			for size := maxHeader - 92; size <= maxHeader+8; size++ {
+			for size := wire.MaxHeader - 92; size <= wire.MaxHeader+8; size++ {
 				n++
 				id := int64(1000 + n)
 				sent := amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", id),
 					ContentType: "text/plain", ContentEncoding: "none"}
-				used := contentHeaderSize + 1 + len(sent.Type) + 1 + len(sent.CorrelationId) + 1 + len(sent.ContentType) + 1 + len(sent.ContentEncoding)
+				used := wire.ContentHeaderSize + 1 + len(sent.Type) + 1 + len(sent.CorrelationId) + 1 + len(sent.ContentType) + 1 + len(sent.ContentEncoding)
 				grows := 0
 				if n%2 == 0 {
 					sent.DeliveryMode = amqp.Persistent
@@ -567,7 +568,7 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 				used += 4 + 1 + len("mine") + 1 + 4 // the table, and its header
 				sent.Headers = headers{"mine": strings.Repeat("m", size-used)}
 				b.publishAnswer(sent)
-				if size+grows <= maxHeader {
+				if size+grows <= wire.MaxHeader {
 					fits[id] = true
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Config holds the settings of a Session.
@@ -93,11 +94,11 @@ func DefaultConfig() Config {
 
 // String returns the address of the broker with all its hosts, and the exchange, without user and password.
 func (c Config) String() string {
-	hosts, err := ParseURL(c.URL)
+	hosts, err := wire.ParseURL(c.URL)
 	if err != nil {
 		return "no valid URL, exchange " + c.Exchange
 	}
-	return Address(hosts) + ", exchange " + c.Exchange
+	return wire.Address(hosts) + ", exchange " + c.Exchange
 }
 
 // LogValue returns String, so that no log handler prints the fields.
@@ -115,7 +116,7 @@ func (c Config) Validate() error {
 			broken = append(broken, fmt.Errorf("rabbit: "+format, args...))
 		}
 	}
-	if hosts, err := ParseURL(c.URL); err != nil {
+	if hosts, err := wire.ParseURL(c.URL); err != nil {
 		broken = append(broken, err)
 	} else if err := hosts[0].CheckTLS(); err != nil { // the hosts differ in the server name only
 		broken = append(broken, fmt.Errorf("rabbit: %w", err))
@@ -128,8 +129,8 @@ func (c Config) Validate() error {
 	rule(len(c.Exchange) <= maxExchange, "the exchange's name has %d bytes, at most %d are allowed", len(c.Exchange),
 		maxExchange)
 	for _, exchange := range c.Exchanges {
-		rule(exchange != "" && len(exchange) <= maxShortString,
-			"%q is no name of an exchange: names have 1 to %d bytes", exchange, maxShortString)
+		rule(exchange != "" && len(exchange) <= wire.MaxShortString,
+			"%q is no name of an exchange: names have 1 to %d bytes", exchange, wire.MaxShortString)
 	}
 	for _, application := range c.DeclareQueues {
 		rule(clock.ValidateApplication(application) == nil,

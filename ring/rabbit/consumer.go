@@ -11,6 +11,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // consumer owns one connection that takes deliveries for an inbox. Three goroutines serve it. One takes deliveries from
@@ -29,8 +30,8 @@ import (
 type consumer struct {
 	s           *Session
 	inbox       inbox
-	link        *Link
-	ch          *Channel
+	link        *wire.Link
+	ch          *wire.Channel
 	tag         string
 	established bool // the connection was set up
 	replaces    bool // the consumer takes the place of a silent one
@@ -73,7 +74,7 @@ func newConsumer(s *Session, in inbox) *consumer {
 // gives them back. If the queue is a stream, the renewed consumer does not get what was published meanwhile; other
 // nodes may. noteLoss logs a loss that it notices.
 func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error) {
-	var open *Link
+	var open *wire.Link
 	for {
 		c = newConsumer(s, in)
 		c.established, c.replaces = open != nil, open != nil
@@ -90,7 +91,7 @@ func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error
 
 // serve connects unless a link is open, sets up, and consumes until the connection, the turn or ctx ends. The error is
 // the reason. The link is closed then, unless the consumer is renewed.
-func (c *consumer) serve(ctx context.Context, open *Link) error {
+func (c *consumer) serve(ctx context.Context, open *wire.Link) error {
 	deliveries, err := c.connect(ctx, open)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (c *consumer) serve(ctx context.Context, open *Link) error {
 	return c.settle(ctx, workCtx)
 }
 
-func (c *consumer) connect(ctx context.Context, link *Link) (<-chan amqp.Delivery, error) {
+func (c *consumer) connect(ctx context.Context, link *wire.Link) (<-chan amqp.Delivery, error) {
 	s, role := c.s, c.inbox.role()
 	if link == nil {
 		var err error
@@ -178,18 +179,18 @@ func (c *consumer) consume(queue string) (deliveries <-chan amqp.Delivery, err e
 		return nil, err
 	}
 	if err := c.ch.Qos(c.inbox.prefetch(), 0, false); err != nil {
-		return nil, fmt.Errorf("set the prefetch of queue %q: %w", queue, Describe(err))
+		return nil, fmt.Errorf("set the prefetch of queue %q: %w", queue, wire.Describe(err))
 	}
 	if c.replaces {
 		q, err := c.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		if err != nil {
-			return nil, fmt.Errorf("find queue %q: %w", queue, Describe(err))
+			return nil, fmt.Errorf("find queue %q: %w", queue, wire.Describe(err))
 		}
 		c.waiting = q.Messages
 	}
 	c.tag = "clockd"
 	if deliveries, err = c.ch.Consume(queue, c.tag, false, false, false, false, nil); err != nil {
-		return nil, fmt.Errorf("consume queue %q: %w", queue, Describe(err))
+		return nil, fmt.Errorf("consume queue %q: %w", queue, wire.Describe(err))
 	}
 	return deliveries, nil
 }
@@ -232,7 +233,7 @@ func (c *consumer) endReason(ctx context.Context) error {
 	if err := c.link.Lost(ctx, c.ch); err != nil {
 		return err
 	}
-	return ErrCancelled
+	return wire.ErrCancelled
 }
 
 // submit passes a batch to the inbox. It blocks until the batch is submitted, not until its outcomes are known.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // swallowedInterval is the time between probes while they are not returned. Such probes may collect in a queue.
@@ -20,8 +22,8 @@ const probeMessages = 2
 // control owns one control connection.
 type control struct {
 	s           *Session
-	link        *Link
-	ch          *Channel
+	link        *wire.Link
+	ch          *wire.Channel
 	declared    []string // warnings from the declarations
 	swallowed   bool     // the last probe was confirmed without a return
 	established bool     // a probe has passed
@@ -50,7 +52,7 @@ func (c *control) serve(ctx context.Context) error {
 }
 
 func (c *control) connect(ctx context.Context) error {
-	drain(c.s.reconnectNow) // the new connection covers all earlier requests of lanes
+	wire.Drain(c.s.reconnectNow) // the new connection covers all earlier requests of lanes
 	link, err := c.s.dial(ctx, roleControl, &c.watchers)
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ func (c *control) failed(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.s.cfg.ProbeTimeout)
 	defer cancel()
 	if fault := c.ch.Fault(ctx, c.link); fault != nil {
-		return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, Describe(fault))
+		return fmt.Errorf("probe exchange %q: %w", c.s.cfg.Exchange, wire.Describe(fault))
 	}
 	if c.link.IsClosed() {
 		return fmt.Errorf("connection lost: %w", c.link.Cause(ctx))
@@ -133,7 +135,7 @@ func (c *control) failed(ctx context.Context, err error) error {
 
 // recordPass records a confirmed probe. The returns of the probe have arrived before its confirms.
 func (c *control) recordPass(doubts int, began time.Time) {
-	c.swallowed = !drain(c.ch.Returns)
+	c.swallowed = !wire.Drain(c.ch.Returns)
 	warnings := c.declared
 	if c.swallowed {
 		warnings = append(warnings[:len(warnings):len(warnings)], c.s.swallowedWarning())
@@ -174,19 +176,5 @@ func (c *control) wait(ctx context.Context) error {
 		return fmt.Errorf("connection lost: %w", c.link.Cause(ctx))
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// drain empties c and reports whether it was not empty.
-func drain[T any](c <-chan T) bool {
-	for found := false; ; found = true {
-		select {
-		case _, open := <-c:
-			if !open {
-				return found
-			}
-		default:
-			return found
-		}
 	}
 }

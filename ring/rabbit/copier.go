@@ -15,6 +15,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // copyRules say how a copier publishes deliveries again.
@@ -43,8 +44,8 @@ type copier struct {
 	report   func(settlement) // hands the original's settlement to the consumer
 
 	// owned by the goroutine of run
-	link     *Link // nil without a connection
-	ch       *Channel
+	link     *wire.Link // nil without a connection
+	ch       *wire.Channel
 	doubtful bool // the channel has a copy without an ack, so it is not used for another copy
 	watchers sync.WaitGroup
 	failures int       // connects since the last batch without an error
@@ -175,7 +176,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 	for r, some := c.ch.NextReturn(); some; r, some = c.ch.NextReturn() {
 		if c.rules.isReturned == nil {
-			drain(c.ch.Returns)
+			wire.Drain(c.ch.Returns)
 			clear(confirmed)
 			c.doubtful = true
 			return errNoCopy
@@ -183,7 +184,7 @@ func (c *copier) takeReturns(batch []settlement, confirmed []bool) (err error) {
 		i := slices.IndexFunc(batch[:len(confirmed)],
 			func(s settlement) bool { return c.rules.isReturned(&r, s.delivery) })
 		if i < 0 { // a dead letter without headers of ours
-			drain(c.ch.Returns) // they must not reach the next batch
+			wire.Drain(c.ch.Returns) // they must not reach the next batch
 			clear(confirmed)
 			return errNoCopy
 		}
@@ -231,7 +232,7 @@ func (c *copier) connect(ctx context.Context) error {
 	}
 	c.disconnect()
 	if time.Now().Before(c.retryAt) {
-		return cmp.Or(c.lastErr, ErrClosed)
+		return cmp.Or(c.lastErr, wire.ErrClosed)
 	}
 	backoff := clock.Backoff{First: c.s.cfg.BackoffMin, Last: c.s.cfg.BackoffMax}
 	c.retryAt = time.Now().Add(backoff.Wait(c.failures))
@@ -266,7 +267,7 @@ func (c *copier) disconnect() {
 }
 
 // copyOf returns a message with the properties of an answer, for its queue. The bodies of answers are dropped, so the
-// copy has no body. It is not larger than the application's own message, as lastingSize counts the bytes:
+// copy has no body. It is not larger than the application's own message, as package wire counts the bytes:
 //   - Headers of the broker are left out.
 //   - CC and BCC are left out: they would route the copy to further queues.
 //   - x-reason and x-by are cut. No cut removes a byte that clockd stores.
@@ -280,7 +281,7 @@ func copyOf(d *amqp.Delivery) amqp.Publishing {
 		}
 	}
 	cutText(headers, headerReason, clock.MaxReason)
-	cutText(headers, headerBy, maxShortString)
+	cutText(headers, headerBy, wire.MaxShortString)
 	if d.UserId != "" && answeredBy(d) == d.UserId {
 		headers[headerBy] = d.UserId
 	}

@@ -314,7 +314,7 @@ func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
 	if a.copies(resultCopyConfirmed) != 0 {
 		t.Error("a copy is confirmed")
 	}
-	dials := testutil.ToFloat64(a.s.metrics.dials.WithLabelValues(roleCopies, a.s.broker.turn.hosts[0].Name()))
+	dials := testutil.ToFloat64(a.s.metrics.dials.WithLabelValues(roleCopies, a.s.broker.Hosts[0].Name()))
 	if dials == 0 || dials > a.copies(resultCopyFailed)/2 {
 		t.Errorf("%v connections for %v copies", dials, a.copies(resultCopyFailed))
 	}

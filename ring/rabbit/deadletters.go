@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Names of the headers of a dead letter of the intake, beside the message's own.
@@ -49,7 +51,7 @@ func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 	d := &s.delivery.Delivery
 	headers := make(amqp.Table, len(d.Headers)+4)
 	maps.Copy(headers, d.Headers)
-	maps.DeleteFunc(headers, func(name string, _ any) bool { return isCount(name) }) // of the queue of the intake
+	maps.DeleteFunc(headers, func(name string, _ any) bool { return wire.IsCount(name) }) // of the queue of the intake
 	if size := sizeOfProperties(d); t.maxProperties > 0 && size > t.maxProperties {
 		t.s.log.Warn("dead letter without its reason: its headers fill a frame", "queue", t.queue(), "properties", size,
 			"code", s.refusal.code, "detail", s.refusal.detail)
@@ -68,7 +70,7 @@ func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 
 // sizeOfProperties returns the size of the properties of a message, in bytes; math.MaxInt if they cannot be encoded.
 func sizeOfProperties(d *amqp.Delivery) int {
-	encoded, err := encodeProperties(d)
+	encoded, err := wire.EncodeProperties(d)
 	if err != nil {
 		return math.MaxInt
 	}

@@ -7,12 +7,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // delivery is the rings of one call of Deliver, and their outcomes so far.
 type delivery struct {
 	s        *Session
-	link     *Link           // nil: none was open
+	link     *wire.Link      // nil: none was open
 	found    map[string]bool // of the lane, for link
 	channels []*channel      // channels on link that publish the rings
 	rings    []clock.Ring    // no other goroutine changes them
@@ -30,7 +31,7 @@ type ringState struct {
 }
 
 // begin makes d the delivery of the rings over the link. d must be new or cleared.
-func (d *delivery) begin(link *Link, found map[string]bool, rings []clock.Ring) {
+func (d *delivery) begin(link *wire.Link, found map[string]bool, rings []clock.Ring) {
 	d.link, d.found, d.rings = link, found, rings
 	if cap(d.states) < len(rings) {
 		d.states = make([]ringState, len(rings))
@@ -65,13 +66,13 @@ func (d *delivery) noteConfirms() {
 		if t.tag == 0 || t.outcome.Kind == clock.Returned {
 			continue
 		}
-		switch t.ch.Confirms.get(t.tag) {
-		case acked:
+		switch t.ch.Confirms.Get(t.tag) {
+		case wire.Acked:
 			t.outcome.Kind = clock.Confirmed
-		case nacked:
+		case wire.Nacked:
 			t.outcome = clock.Outcome{Kind: clock.Nacked, Reason: nackReason}
 			t.ch.nacked = true
-		case unconfirmed:
+		case wire.Unconfirmed:
 		}
 	}
 }
@@ -122,7 +123,7 @@ func returnReason(r amqp.Return) string {
 }
 
 // resolveUnsent sets the outcomes of rings without a written byte. If such a ring was published, the wire is broken,
-// because endDelivery has not sent it. So no byte of the ring can leave any more.
+// because EndDelivery has not sent it. So no byte of the ring can leave any more.
 func (d *delivery) resolveUnsent() {
 	sent, reason := d.link.Sent(), "not sent: the channel was closed"
 	if err := d.link.Failure(); err != nil {
@@ -169,7 +170,7 @@ func (d *delivery) resolveFaulted(ctx context.Context) (closed []*channel) {
 // session about the fault. The fault does not say which message it is about, unless there is only one.
 func (d *delivery) channelFault(ch *channel, fault *amqp.Error, unresolved int) clock.Outcome {
 	d.s.metrics.errors.WithLabelValues(kindChannel).Inc()
-	reason := Describe(fault).Error()
+	reason := wire.Describe(fault).Error()
 	switch fault.Code {
 	case amqp.PreconditionFailed: // the broker cannot take one ring; the caller finds that ring
 		return clock.Outcome{Kind: clock.Refused, Reason: reason}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Destination says to which exchange the rings of one application go, and with which routing key. It does not change.
@@ -34,11 +35,11 @@ var Part = &settings.Part[Destination]{
 	New:    func() *Destination { return &Destination{} },
 	Fields: []settings.Field[Destination]{
 		settings.Text(settings.FieldInfo{
-			Name: "exchange", Max: maxShortString, Example: "orders",
+			Name: "exchange", Max: wire.MaxShortString, Example: "orders",
 			Help: "Without it: the exchange of the process (CLOCKD_AMQP_EXCHANGE).",
 		}, func(d *Destination) *string { return &d.Exchange }, nameFault),
 		settings.Text(settings.FieldInfo{
-			Name: "routing_key", Max: maxShortString, Example: "due", Help: "Without it: the application.",
+			Name: "routing_key", Max: wire.MaxShortString, Example: "due", Help: "Without it: the application.",
 		}, func(d *Destination) *string { return &d.RoutingKey }, nameFault),
 	},
 	Check: func(d *Destination) error {

@@ -1,23 +1,14 @@
 // Package rabbit rings through RabbitMQ. It is the ring.Target that publishes each ring to a direct exchange, with the
-// application as routing key. It is the only package that imports amqp091-go.
+// application as routing key. It and its internal packages alone import amqp091-go. Package wire has the connections.
 //
 // A Session owns a control connection. The control connection declares the exchange and finds out whether the broker
 // takes messages. Each Lane owns a connection and a channel in confirm mode. So a write deadline, a broken socket or a
-// blocked connection affects that lane only. The package does not use the library's own recovery: after a recovery, the
-// ack of a later message resolves the confirmation of an earlier message.
-//
-// The library runs every connection: handshake, heartbeats, channels, returns, blocking, the end. Only the messages and
-// confirms of lanes bypass it, in the mux. The mux writes and reads their frames without an allocation for each, and
-// wakes the lane once for a whole batch. The library's own listener for confirms does not work here: it gets acks that
-// arrive out of order only if the library itself counts the messages.
+// blocked connection affects that lane only. Messages and confirms of lanes bypass the library (package wire).
 //
 //	lane ──▶ link (a connection) ─┬─▶ own channel      all rings of a healthy batch; the first application of a quarantine delivery
 //	                              └─▶ side channels    one for each further application of a quarantine delivery
 //
-//	messages ──▶ mux ──▶ TLS (if any) ──▶ wire ──▶ socket     the wire bounds, gathers and counts the writes
-//	lane ◀── confirms ◀── mux ◀── TLS ◀── wire ◀── socket     the mux takes acks and nacks out of the frames that it reads
-//
-// The lane turns this into outcomes (lane.go). The mux notes an ack or nack in the confirms of the message's channel:
+// The lane turns confirms into outcomes (lane.go). An ack or nack is noted in the confirms of the message's channel:
 // confirmed or nacked. A return before the ack makes the ring returned. If the broker closes the channel because of a
 // message, the unresolved rings are refused. For every other ring the wire tells whether a byte of it was written:
 // without one the ring is unsent, else doubtful.
@@ -61,7 +52,7 @@
 // An answer from a stream is never copied: every node would copy each copy. The node submits it again, and keeps it
 // unacked meanwhile.
 //
-// The URL may name several hosts of one cluster. The hostTurn of a session decides which host is dialled next. Each
+// The URL may name several hosts of one cluster. Package wire decides which host is dialled next. Each
 // connection goes to one host, and the connections of a session may go to different hosts: a queue, an exchange and an
 // alarm belong to the whole cluster.
 //
@@ -71,21 +62,17 @@
 // # Invariants
 //
 //  1. Confirmed means that a basic.ack of exactly that message arrived, and no basic.return before it. The broker sends
-//     a return before its ack. The mux notes an ack only after the library has handled all frames before it, so the
-//     return of an acked ring is already in the buffer. The buffer holds the returns of a whole batch. The publishing
-//     goroutine drains it after the confirms.
+//     a return before its ack, and package wire keeps the order. The buffer for returns holds those of a whole batch.
+//     The publishing goroutine drains it after the confirms.
 //  2. Nacked means that a basic.nack of exactly that message arrived. The end of a channel or connection is no confirm:
 //     a ring without a confirm by then is in doubt. If the broker sends several confirms for one message, the first
 //     counts.
 //  3. No byte of a ring goes to the operating system after limits.WriteBy, but for one piece of a stopped process
-//     (package ring, Late bytes). The wire reads the monotonic clock immediately before each system call of a delivery.
-//     A process that was stopped and continues too late breaks its connection instead of ringing.
-//  4. Unsent means that no byte of the ring went to the operating system, and that none can go any more. The wire
-//     counts the bytes that it accepted and the bytes that it wrote, and it is broken before the outcome is reported.
-//  5. No frame waits in a buffer without a flush. The wire gathers writes only between beginDelivery and endDelivery.
-//     It writes all other frames at once (handshake, heartbeat, close). A frame of the library that arrives during a
-//     delivery leaves with the delivery, between two messages. Frames stay whole, and no message follows the close of
-//     its channel.
+//     (package ring, Late bytes). A process that continues too late breaks its connection instead of ringing.
+//  4. Unsent means that no byte of the ring went to the operating system, and that none can go any more. The connection
+//     is broken before the outcome is reported.
+//  5. A frame of the library during a delivery leaves between two messages, and no message follows the close of its
+//     channel.
 //  6. A channel with an unresolved ring is never used for another ring. Its link is set aside with the delivery, which
 //     waits for late confirms, returns and faults there (latedelivery.go), and the lane opens another link. The caller
 //     sets the most late deliveries of a lane. If the caller does not wait, or ends the wait, the socket is reset, so
@@ -101,26 +88,19 @@
 //     delivered or submitted again, so an answer may be applied twice: the second time finds the ring answered. Each
 //     delivery is settled as soon as its own outcome is known. A slow answer takes one place of AnswerPrefetch and
 //     delays no other answer. The connection that acks publishes nothing, so an alarm of the broker does not stop acks.
-//  10. A consuming connection bounds each message before the library sees it. Answers lose their bodies, and properties
-//     over 8 KiB. The bytes that the broker adds at a redelivery do not count, and the bytes that a copy adds count
-//     from the first delivery. So no answer is accepted once and refused at its next delivery. Wake-ups lose bodies
-//     over 64 KiB. So the memory of a node does not depend on the size of messages in these queues. A consuming
-//     connection also looks at each table of headers, because the library ends its connection for a table that it does
-//     not read (table.go), and the broker would deliver such a message for ever. Answers and wake-ups lose their
-//     properties for it, delayed messages their headers.
+//  10. Answers lose their bodies, and properties over 8 KiB. No answer is accepted once and refused at its next
+//     delivery. Wake-ups lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in
+//     these queues. Of headers that the library does not read, answers and wake-ups lose all properties, delayed
+//     messages their headers (package wire).
 //  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
-//  12. Each dial tries all hosts in turn, as long as DialTimeout lasts, beginning with the current host. A host stops
-//     being the current one when a dial to it fails, when it fails a step of a set-up or the opening of a lane's own
-//     channel, when it does not confirm copies in time, and when the control connection to it is lost or a probe on it
-//     fails. The broker's refusal of a single step, like 403 or 406, is no such failure: every host refuses it. After
-//     the loss of any other connection (lane, wake-ups, answers, copies) the next dial still begins with the current
-//     host. Only the TCP connect has a share of DialTimeout. The handshake on a slow host may take all of the rest,
-//     because a cluster may be slow on every host. A lane also leaves its host when the write of a delivery stalls
-//     until limits.WriteBy, or when rings have no confirm at limits.ReplyBy on an open connection. A host may confirm
-//     probes and no rings: probes are small and touch no queue. If the cause is a queue, the next host does not confirm
-//     either, and the lanes go round the hosts. So at most one leave in unconfirmingInterval has this cause. Such a
-//     leave closes no connection: the lane opens another link after such a delivery in any case, and all other links
-//     stay where they are.
+//  12. A connection leaves its host when it fails a step of a set-up or the opening of a lane's own channel, when it
+//     does not confirm copies in time, and when the control connection to it is lost or a probe on it fails. After the
+//     loss of any other connection (lane, wake-ups, answers, copies) the next dial still begins with the current host.
+//     A lane also leaves its host when the write of a delivery stalls until limits.WriteBy, or when rings have no
+//     confirm at limits.ReplyBy on an open connection. A host may confirm probes and no rings: probes are small and
+//     touch no queue. If the cause is a queue, the next host does not confirm either, and the lanes go round the hosts.
+//     So at most one leave in wire.UnconfirmingInterval has this cause. Such a leave closes no connection: the lane
+//     opens another link after such a delivery in any case, and all other links stay where they are.
 //  13. The intake acks a message only after the commit of its alarm, after an alarm with the same message was found, or
 //     after the confirm of its dead letter. A message with an id is one alarm, however often the broker delivers it, as
 //     long as the alarm waits. Then it is a new one: a message that a consumer publishes again must not be lost, and

@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // exchanges remembers the other exchanges that the broker has refused: they do not exist, are internal, or the user may
@@ -114,9 +115,9 @@ func (l *lane) find(writeCtx context.Context, exchange string) (reason string) {
 	if err == nil {
 		err = l.tryOut(exchange)
 	}
-	switch ReplyCode(err) {
+	switch wire.ReplyCode(err) {
 	case amqp.NotFound, amqp.AccessRefused:
-		reason = fmt.Sprintf("the exchange of the ring cannot be used: %s", Describe(err))
+		reason = fmt.Sprintf("the exchange of the ring cannot be used: %s", wire.Describe(err))
 		l.s.exchanges.refused(exchange, reason)
 		l.s.requestProbe()
 	}
@@ -143,7 +144,7 @@ func (l *lane) tryOut(exchange string) error {
 		}
 		return err
 	})
-	if ReplyCode(err) == amqp.PreconditionFailed || strings.Contains(fmt.Sprint(err), "access to topic") {
+	if wire.ReplyCode(err) == amqp.PreconditionFailed || strings.Contains(fmt.Sprint(err), "access to topic") {
 		return nil
 	}
 	return err

@@ -13,12 +13,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // messages returns n rings of messages that waited for their time.
 func messages(tb testing.TB, exchange, routingKey string, n int) []clock.Ring {
 	tb.Helper()
-	encoded, err := encodeProperties(&amqp.Delivery{MessageId: "of the sender", DeliveryMode: amqp.Persistent})
+	encoded, err := wire.EncodeProperties(&amqp.Delivery{MessageId: "of the sender", DeliveryMode: amqp.Persistent})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 		Timestamp: time.Unix(1_700_000_000, 0),
 		Type:      "t", UserId: "guest", AppId: "a",
 	}
-	encoded, err := encodeProperties(&original)
+	encoded, err := wire.EncodeProperties(&original)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 			t.Errorf("%q %q", got[i].RoutingKey, got[i].Body)
 		}
 	}
-	again, err := encodeProperties(&amqp.Delivery{
+	again, err := wire.EncodeProperties(&amqp.Delivery{
 		Headers: anyHeaders, ContentType: got[0].ContentType, ContentEncoding: got[0].ContentEncoding,
 		DeliveryMode: got[0].DeliveryMode,
 		Priority:     got[0].Priority, CorrelationId: got[0].CorrelationId, ReplyTo: got[0].ReplyTo,
@@ -119,10 +120,10 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 	exchange, queue := b.otherExchange("bound")
 	batch := append(messages(t, exchange, "unbound", 2), messages(t, exchange, "bound", 2)...)
 	var err error
-	batch[1].Message.Properties, err = encodeProperties(&amqp.Delivery{Headers: numbered(MaxTableElements)})
+	batch[1].Message.Properties, err = wire.EncodeProperties(&amqp.Delivery{Headers: numbered(wire.MaxTableElements)})
 	b.must(err)
 	l := laneOf(t, s)
-	var first *Link
+	var first *wire.Link
 	for range 2 {
 		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
 		wantAll(t, outcomes[:2], clock.Returned)
@@ -135,7 +136,7 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 		if first == nil {
 			first = l.link
 		}
-		if l.link != first || first.conn.IsClosed() {
+		if l.link != first || first.IsClosed() {
 			t.Error("the connection has ended")
 		}
 	}
@@ -265,7 +266,7 @@ func TestUnreadableMessageIsRefused(t *testing.T) {
 
 // FuzzDivideProperties: the parts of divided properties are the whole.
 func FuzzDivideProperties(f *testing.F) {
-	encoded, err := encodeProperties(&amqp.Delivery{Headers: anyHeaders, ContentType: "text/plain", MessageId: "m"})
+	encoded, err := wire.EncodeProperties(&amqp.Delivery{Headers: anyHeaders, ContentType: "text/plain", MessageId: "m"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -273,15 +274,15 @@ func FuzzDivideProperties(f *testing.F) {
 	f.Add([]byte{0, 0})
 	f.Add([]byte{0xff, 0xff, 3, 'a'})
 	f.Fuzz(func(t *testing.T, encoded []byte) {
-		p, err := divideProperties(encoded)
+		p, err := wire.DivideProperties(encoded)
 		if err != nil {
 			return
 		}
-		size := 2 + len(p.before) + len(p.fields) + len(p.after)
-		if p.flags&flagHeaders != 0 {
+		size := 2 + len(p.Before) + len(p.Fields) + len(p.After)
+		if p.Flags&wire.FlagHeaders != 0 {
 			size += 4
 		}
-		if size != len(encoded) || !bytes.HasSuffix(encoded, p.after) || !bytes.HasPrefix(encoded[2:], p.before) {
+		if size != len(encoded) || !bytes.HasSuffix(encoded, p.After) || !bytes.HasPrefix(encoded[2:], p.Before) {
 			t.Errorf("%x is divided into %+v", encoded, p)
 		}
 	})
@@ -290,13 +291,13 @@ func FuzzDivideProperties(f *testing.F) {
 func TestHeadersWithoutEndAreRefused(t *testing.T) {
 	t.Parallel()
 	deep := any("x")
-	for range MaxTableDepth + 2 {
+	for range wire.MaxTableDepth + 2 {
 		deep = []any{deep}
 	}
-	if _, err := encodeProperties(&amqp.Delivery{Headers: amqp.Table{"deep": deep}}); !errors.Is(err, errDeepTable) {
+	if _, err := wire.EncodeProperties(&amqp.Delivery{Headers: amqp.Table{"deep": deep}}); !errors.Is(err, wire.ErrDeepTable) {
 		t.Errorf("deep headers: %v", err)
 	}
-	if _, err := encodeProperties(&amqp.Delivery{Headers: amqp.Table{"struct": struct{}{}}}); err == nil {
+	if _, err := wire.EncodeProperties(&amqp.Delivery{Headers: amqp.Table{"struct": struct{}{}}}); err == nil {
 		t.Error("a header of an unknown type was encoded")
 	}
 }

@@ -3,8 +3,11 @@ package rabbit
 import (
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -86,19 +89,25 @@ func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 	b.queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
+	stuck := make(chan error, 1)
+	link := l.link
+	ch, err := link.PlainChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.stall(true)
-	stuck := make(chan error)
-	wire := l.link.wire
-	go func() {
-		_, err := wire.Write(make([]byte, 64<<20))
-		stuck <- err
-	}()
+	go func() { stuck <- ch.Publish("", "nowhere", false, false, amqp.Publishing{Body: make([]byte, 64<<20)}) }()
+	var asked sync.WaitGroup
+	defer asked.Wait()
 	eventually(t, 5*time.Second, "the write hangs", func() bool {
-		locked := !wire.mu.TryLock()
-		if !locked {
-			wire.mu.Unlock()
+		told := make(chan struct{})
+		asked.Go(func() { link.Sent(); close(told) })
+		select {
+		case <-told:
+			return false
+		case <-time.After(100 * time.Millisecond):
+			return true
 		}
-		return locked
 	})
 	limits := within(200*time.Millisecond, 400*time.Millisecond)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 5), limits), clock.Unsent)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // health decides whether the target is usable. It is usable while the control connection is up, no link is blocked, and
@@ -21,13 +22,13 @@ type health struct {
 	blockedGauge prometheus.Gauge
 
 	mu          sync.Mutex
-	downReason  string              // reason why the control connection is down, "" if it is up
-	doubtReason string              // reason why the next probe must pass first, "" without a doubt
-	passed      time.Time           // begin of the last probe that passed; zero: none has
-	doubts      int                 // number of doubts so far; a probe clears only doubts from before its begin
-	blocked     map[*Link]string    // blocked links, with the broker's reason
-	verdict     error               // the result of Usable
-	warnings    map[string][]string // by role of the connection
+	downReason  string                // reason why the control connection is down, "" if it is up
+	doubtReason string                // reason why the next probe must pass first, "" without a doubt
+	passed      time.Time             // begin of the last probe that passed; zero: none has
+	doubts      int                   // number of doubts so far; a probe clears only doubts from before its begin
+	blocked     map[*wire.Link]string // blocked links, with the broker's reason
+	verdict     error                 // the result of Usable
+	warnings    map[string][]string   // by role of the connection
 }
 
 func newHealth(m *metrics) *health {
@@ -36,7 +37,7 @@ func newHealth(m *metrics) *health {
 		usableGauge:  m.usable,
 		blockedGauge: m.blocked,
 		downReason:   "not connected yet",
-		blocked:      map[*Link]string{}, warnings: map[string][]string{},
+		blocked:      map[*wire.Link]string{}, warnings: map[string][]string{},
 	}
 	h.verdict = h.computeVerdict()
 	return h
@@ -91,14 +92,14 @@ func (h *health) passedSince(t time.Time) bool {
 	return h.passed.After(t)
 }
 
-func (h *health) block(l *Link, why string) {
+func (h *health) block(l *wire.Link, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.blocked[l] = why
 	h.update()
 }
 
-func (h *health) unblock(l *Link) {
+func (h *health) unblock(l *wire.Link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.blocked, l)

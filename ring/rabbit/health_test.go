@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
@@ -20,7 +22,7 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 		if (err == nil) != (reason == "") || err != nil && !strings.Contains(err.Error(), reason) {
 			t.Errorf("usable: %v, want %q", err, reason)
 		}
-		if got := drain(h.changed); got != signalled {
+		if got := wire.Drain(h.changed); got != signalled {
 			t.Errorf("signalled %v, want %v", got, signalled)
 		}
 	}
@@ -38,7 +40,7 @@ func TestUsableNeedsConnectionProbeAndNoBlock(t *testing.T) {
 	h.probePassed(h.doubtCount(), time.Now())
 	want("", true)
 
-	a, b := &Link{}, &Link{}
+	a, b := &wire.Link{}, &wire.Link{}
 	h.block(a, "memory")
 	h.block(b, "memory")
 	want("memory", true)

@@ -7,6 +7,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // inbox says what a consumer does with the messages of one queue. Answers and the intake of delayed messages are
@@ -17,7 +18,7 @@ type inbox interface {
 	prefetch() int // most deliveries in flight
 	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are
 	// published again; nil: no delivery is.
-	prepare(l *Link) (copies *copyRules, warnings []string, err error)
+	prepare(l *wire.Link) (copies *copyRules, warnings []string, err error)
 	// submit begins the work on a batch. It calls settle exactly once for each delivery, as soon as its outcome is
 	// known and at the latest when ctx ends. Any goroutine may call settle, also before submit returns.
 	submit(ctx context.Context, batch []*incoming, settle func(settlement))

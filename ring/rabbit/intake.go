@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Setter sets alarms.
@@ -97,7 +98,7 @@ func (t *intakeTurn) prefetch() int {
 
 // prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a
 // message is due.
-func (t *intakeTurn) prepare(l *Link) (*copyRules, []string, error) {
+func (t *intakeTurn) prepare(l *wire.Link) (*copyRules, []string, error) {
 	cfg := &t.s.cfg.Intake
 	if most := l.MaxProperties(); most > 0 {
 		t.maxProperties = most - roomForOurHeaders
@@ -107,7 +108,7 @@ func (t *intakeTurn) prepare(l *Link) (*copyRules, []string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("queue %q of the intake: %w", cfg.Queue, Describe(err))
+		return nil, nil, fmt.Errorf("queue %q of the intake: %w", cfg.Queue, wire.Describe(err))
 	}
 	passive := func(exchange string) error {
 		return l.OnChannel(func(ch *amqp.Channel) error {
@@ -115,12 +116,12 @@ func (t *intakeTurn) prepare(l *Link) (*copyRules, []string, error) {
 		})
 	}
 	if err := passive(cfg.DeadLetters); err != nil {
-		return nil, nil, fmt.Errorf("exchange %q for dead letters: %w", cfg.DeadLetters, Describe(err))
+		return nil, nil, fmt.Errorf("exchange %q for dead letters: %w", cfg.DeadLetters, wire.Describe(err))
 	}
 	var warnings []string
 	if err := passive(cfg.Exchange); err != nil {
 		warnings = []string{fmt.Sprintf("exchange %q, which gets delayed messages at their time: %s", cfg.Exchange,
-			Describe(err))}
+			wire.Describe(err))}
 	}
 	return t.deadLetterRules(), warnings, nil
 }
@@ -158,12 +159,12 @@ func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 			[]string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
 		return nil, settlement{delivery: d, action: actionLeave}
 	}
-	if _, oversized := d.Headers[HeaderOversized]; oversized && !t.whole {
+	if _, oversized := d.Headers[wire.HeaderOversized]; oversized && !t.whole {
 		t.count(resultOversized)
 		return nil, settlement{delivery: d, action: actionLeave, endTurn: true}
 	}
-	if _, unreadable := d.Headers[HeaderUnreadable]; unreadable {
-		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, ErrUnreadable.Error()))
+	if _, unreadable := d.Headers[wire.HeaderUnreadable]; unreadable {
+		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, wire.ErrUnreadable.Error()))
 	}
 	set, err := t.s.cfg.Intake.setOf(d, t.setter.In, t.maxProperties)
 	if refused, is := errors.AsType[*refusedMessage](err); is {

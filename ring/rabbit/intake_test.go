@@ -22,6 +22,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // memorySetter is a Setter that keeps the alarms in memory, and decides like package clock.
@@ -181,7 +182,7 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 	if err != nil || m.Exchange != i.source || m.RoutingKey != "order.cancel" || string(m.Body) != `{"order":1}` {
 		t.Fatalf("the first alarm holds %+v, %v", m, err)
 	}
-	want, err := encodeProperties(&amqp.Delivery{
+	want, err := wire.EncodeProperties(&amqp.Delivery{
 		MessageId: "m1", ContentType: "application/json", Priority: 7,
 		Headers: amqp.Table{"x-delay": int32(-3_600_000), "mine": "kept"},
 	})
@@ -270,7 +271,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		if want.Headers == nil {
 			want.Headers = amqp.Table{}
 		}
-		if raw, unreadable := d.Headers[HeaderUnreadable].([]byte); unreadable && len(raw) > 0 {
+		if raw, unreadable := d.Headers[wire.HeaderUnreadable].([]byte); unreadable && len(raw) > 0 {
 			d.Headers = want.Headers
 		}
 		if d.RoutingKey != "order.cancel" || !bytes.Equal(d.Body, want.Body) ||
@@ -478,7 +479,7 @@ type heldTurn struct {
 	held chan (<-chan struct{})
 }
 
-func (h *heldTurn) prepare(l *Link) (*copyRules, []string, error) {
+func (h *heldTurn) prepare(l *wire.Link) (*copyRules, []string, error) {
 	select {
 	case released := <-h.held:
 		<-released
@@ -519,7 +520,7 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 			var cancelled atomic.Bool // the broker has cancelled a consumer
 			t.Cleanup(background(t, func(ctx context.Context) error {
 				for ctx.Err() == nil {
-					if _, err := in.s.consume(ctx, turn); errors.Is(err, ErrCancelled) {
+					if _, err := in.s.consume(ctx, turn); errors.Is(err, wire.ErrCancelled) {
 						cancelled.Store(true)
 					}
 				}
@@ -811,7 +812,7 @@ func FuzzSetOf(f *testing.F) {
 		if at >= 0 {
 			d.Headers["x-ring-at"] = at
 		}
-		if len(messageID) > maxShortString || len(contentType) > maxShortString {
+		if len(messageID) > wire.MaxShortString || len(contentType) > wire.MaxShortString {
 			return // no message of AMQP
 		}
 		in := func(d time.Duration) (clock.Instant, error) { return clock.InstantOf(time.Now()).Add(d), nil }
@@ -831,7 +832,7 @@ func FuzzSetOf(f *testing.F) {
 		if err != nil || !bytes.Equal(m.Body, body) {
 			t.Fatalf("%+v, %v", m, err)
 		}
-		if _, err := divideProperties(m.Properties); err != nil {
+		if _, err := wire.DivideProperties(m.Properties); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // IntakeConfig says which queue the intake of delayed messages consumes, and where the messages go.
@@ -30,7 +31,7 @@ const (
 
 // prefetch returns the largest number of messages in flight.
 func (c *IntakeConfig) prefetch() int {
-	return min(max(intakeMemory/(c.MaxBody+maxHeader), 1), maxIntakePrefetch)
+	return min(max(intakeMemory/(c.MaxBody+wire.MaxHeader), 1), maxIntakePrefetch)
 }
 
 // validate returns every rule that the configuration breaks.
@@ -44,13 +45,13 @@ func (c *IntakeConfig) validate() (broken []error) {
 		rule(c.Exchange == "" && c.DeadLetters == "", "an exchange is given, and no queue to consume")
 		return broken
 	}
-	rule(len(c.Queue) <= maxShortString, "the queue's name has %d bytes, AMQP allows %d", len(c.Queue), maxShortString)
+	rule(len(c.Queue) <= wire.MaxShortString, "the queue's name has %d bytes, AMQP allows %d", len(c.Queue), wire.MaxShortString)
 	rule(c.Exchange != "", "the exchange that gets the messages at their time needs a name")
 	rule(c.DeadLetters != "",
 		"the exchange for dead letters needs a name: a message that cannot be an alarm goes there, so that it is not lost")
 	for _, exchange := range []string{c.Exchange, c.DeadLetters} {
-		rule(len(exchange) <= maxShortString, "an exchange's name has %d bytes, AMQP allows %d", len(exchange),
-			maxShortString)
+		rule(len(exchange) <= wire.MaxShortString, "an exchange's name has %d bytes, AMQP allows %d", len(exchange),
+			wire.MaxShortString)
 	}
 	rule(clock.ValidateApplication(c.Application) == nil, "%q is no application's name", c.Application)
 	rule(c.MaxBody >= 0 && c.MaxBody <= clock.MaxStoredPayload, "the largest body must be from 0 to %d bytes",

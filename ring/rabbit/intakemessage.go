@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // headerRingAtOf names the time of a delayed message: milliseconds since the epoch, or RFC 3339. x-delay is the other
@@ -94,7 +95,7 @@ func (c *IntakeConfig) messageOf(d *incoming) (*clock.Message, error) {
 	if value, given := original.Headers[headerDelay]; given {
 		original.Headers[headerDelay] = negated(value)
 	}
-	properties, err := encodeProperties(&original)
+	properties, err := wire.EncodeProperties(&original)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +105,8 @@ func (c *IntakeConfig) messageOf(d *incoming) (*clock.Message, error) {
 // keepsHeader reports whether a message keeps the header. The broker counts deliveries in two headers, and clockd adds
 // headers of its own.
 func keepsHeader(name string) bool {
-	return !isCount(name) && !strings.HasPrefix(name, ourHeaders)
+	return !wire.IsCount(name) && !strings.HasPrefix(name, ourHeaders)
 }
-
-// isCount reports whether the broker counts deliveries in the header.
-func isCount(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }
 
 // negated returns the delay of a message that has waited: as with the plugin for delayed messages, its sign is changed.
 func negated(value any) any {

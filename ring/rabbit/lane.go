@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // minReturns is the smallest buffer for returns of a lane's own channel, so that batches of usual sizes share one
@@ -23,7 +24,7 @@ const minReturns = 1024
 type lane struct {
 	s        *Session
 	encoder  *messageEncoder
-	link     *Link           // nil: not opened yet, abandoned or set aside
+	link     *wire.Link      // nil: not opened yet, abandoned or set aside
 	ch       *channel        // the lane's own channel on link; nil: not open
 	sides    []*channel      // side channels on link, for deliveries with a channel for each application
 	found    map[string]bool // other exchanges that were found over link
@@ -139,7 +140,7 @@ func (l *lane) publish(ctx context.Context, limits ring.Limits) error {
 	l.s.metrics.writes.Add(float64(writes))
 	if err != nil {
 		l.s.metrics.errors.WithLabelValues(kindWrite).Inc()
-		if stalled := limits.TooLateToWrite() && !errors.Is(err, ErrTooLate); stalled && ctx.Err() == nil {
+		if stalled := limits.TooLateToWrite() && !errors.Is(err, wire.ErrTooLate); stalled && ctx.Err() == nil {
 			l.leaveUnconfirmingHost("it does not take rings in time")
 		}
 	}
@@ -159,7 +160,7 @@ func (l *lane) leaveUnconfirmingHost(reason string) {
 func (l *lane) checkReady(ctx context.Context, size int) error {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
-		return ErrTooLate
+		return wire.ErrTooLate
 	case err != nil:
 		return errStopped
 	}
@@ -198,7 +199,7 @@ const sideTimeShare = 4
 
 // channel is a channel of a lane, in confirm mode.
 type channel struct {
-	*Channel
+	*wire.Channel
 	published uint64 // number of published messages, and delivery tag of the last one
 	first     uint64 // delivery tag of the first message of the delivery under way
 	nacked    bool   // the broker has nacked a message; the next delivery replaces the channel
@@ -206,7 +207,7 @@ type channel struct {
 }
 
 // openChannel returns a channel of open with room for the returns of size messages.
-func openChannel(open func(size int) (*Channel, error), size int) (*channel, error) {
+func openChannel(open func(size int) (*wire.Channel, error), size int) (*channel, error) {
 	ch, err := open(size)
 	if err != nil {
 		return nil, err
@@ -266,7 +267,7 @@ func (l *lane) assignChannels(separate bool, openUntil time.Time) error {
 		}
 	}
 	for _, ch := range l.current.channels {
-		ch.Confirms.expect(ch.published+1, len(l.current.rings))
+		ch.Confirms.Expect(ch.published+1, len(l.current.rings))
 		ch.first = ch.published + 1
 	}
 	return nil
@@ -354,7 +355,7 @@ func (l *lane) publishRings() {
 		}
 	}
 	for _, ch := range l.current.channels {
-		ch.Confirms.allPublished(int(ch.published + 1 - ch.first))
+		ch.Confirms.AllPublished(int(ch.published + 1 - ch.first))
 	}
 }
 
@@ -382,7 +383,7 @@ func (l *lane) awaitChannel(ctx context.Context, ch *channel, ticks <-chan time.
 		select {
 		case <-ticks:
 			l.reportConfirmed(onConfirmed)
-		case <-ch.Confirms.complete:
+		case <-ch.Confirms.Complete:
 			return
 		case <-ch.EndSignal: //nolint:errcheck // resolve finds the reason
 			return
@@ -401,7 +402,7 @@ const reportInterval = 20 * time.Millisecond
 func (l *lane) reportConfirmed(onConfirmed func(ring int)) {
 	var acks []int
 	for i := range l.current.states {
-		if t := &l.current.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.Confirms.get(t.tag) == acked {
+		if t := &l.current.states[i]; t.tag != 0 && t.outcome.Kind == 0 && t.ch.Confirms.Get(t.tag) == wire.Acked {
 			acks = append(acks, i)
 		}
 	}

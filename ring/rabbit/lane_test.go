@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 
 	"github.com/clockd/clockd/ring"
 )
@@ -360,7 +361,7 @@ func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	b.must(b.ch.ExchangeDelete(b.exchange, false, false))
-	drain(s.Changed())
+	wire.Drain(s.Changed())
 
 	outcomes := openAndDeliver(t.Context(), l, rings("shop", 20), ampleLimits())
 	wantAll(t, outcomes, clock.Doubtful)
@@ -387,13 +388,13 @@ func TestCancelledDeliveryIsInDoubt(t *testing.T) {
 	p.stall(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	wire := l.link.wire
-	before := wire.sent()
+	link := l.link
+	before := link.Sent()
 	delivered := make(chan []clock.Outcome, 1)
 	limits := within(2*hangGuard, 3*hangGuard)
 	limits.Await = func(ring.LateRings) { t.Error("rings are awaited after the caller has left") }
 	go func() { delivered <- l.Deliver(ctx, rings("shop", 5), limits) }()
-	eventually(t, hangGuard, "the rings are written", func() bool { return wire.sent() > before })
+	eventually(t, hangGuard, "the rings are written", func() bool { return link.Sent() > before })
 	cancel()
 	wantAll(t, <-delivered, clock.Doubtful)
 	wantAll(t, openAndDeliver(ctx, l, rings("shop", 5), ampleLimits()), clock.Unsent)
@@ -462,7 +463,7 @@ func TestDeliveryOpensNoLane(t *testing.T) {
 	l.link.Kill()
 	<-l.Broken()
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Unsent)
-	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane, s.broker.turn.hosts[0].Name())); dials != 1 {
+	if dials := testutil.ToFloat64(s.metrics.dials.WithLabelValues(roleLane, s.broker.Hosts[0].Name())); dials != 1 {
 		t.Errorf("%v connections were dialled, want 1", dials)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // A late delivery without a new outcome is given up after one of these times, if the broker has confirmed something
@@ -92,7 +93,7 @@ func (d *lateDelivery) update() {
 	closed := d.closed() // first, so that all confirms before the end are noted below
 	d.noteConfirms()
 	d.resolveReturned()
-	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), wire.CloseTimeout)
 	defer cancel()
 	d.resolveFaulted(ctx)
 	if closed && d.unresolved() > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
 // delayRings opens the lane, and delivers the rings while the proxy is stalled. It returns the late delivery. The proxy
@@ -310,21 +311,21 @@ func TestLateFramesDecideOutcomesLikeFramesInTime(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			late := make(chan struct{})
-			s := script(t, 4096, func(s *scriptedBroker) {
-				s.openConfirmChannel()
-				message := s.messages(6)
+			s := scripted.Start(t, 4096, func(s *scripted.Broker) {
+				s.OpenConfirmChannel()
+				message := s.Messages(6)
 				<-late
 				says := test.says
 				if test.back {
-					says = join(returnFrames(message), says)
+					says = scripted.Join(scripted.ReturnFrames(message), says)
 				}
-				s.sendFrames(says)
+				s.SendFrames(says)
 				if !test.cut {
-					s.until(connectionClose)
+					s.Until(scripted.ConnectionClose)
 				}
 			})
 			var awaited ring.LateRings
-			outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), awaiting(&awaited))
+			outcomes := openAndDeliver(t.Context(), laneTo(t, s, 1000), rings("shop", 6), awaiting(&awaited))
 			close(late)
 			wantAll(t, outcomes, clock.Awaited)
 			if got := spell(lateOutcomes(t, awaited)); got != test.want {
@@ -342,16 +343,16 @@ func TestLateFramesDecideOutcomesLikeFramesInTime(t *testing.T) {
 func TestOnlyRingsWithoutConfirmAreAwaited(t *testing.T) {
 	t.Parallel()
 	late := make(chan struct{})
-	s := script(t, 4096, func(s *scriptedBroker) {
-		s.openConfirmChannel()
-		s.messages(6)
-		s.sendFrames(join(each(basicAck, 2), each(basicNack, 4)))
+	s := scripted.Start(t, 4096, func(s *scripted.Broker) {
+		s.OpenConfirmChannel()
+		s.Messages(6)
+		s.SendFrames(scripted.Join(scripted.Each(scripted.MethodAck, 2), scripted.Each(scripted.MethodNack, 4)))
 		<-late
-		s.sendFrames(join(each(basicNack, 1), upTo(basicAck, 6)))
-		s.until(connectionClose)
+		s.SendFrames(scripted.Join(scripted.Each(scripted.MethodNack, 1), scripted.UpTo(scripted.MethodAck, 6)))
+		s.Until(scripted.ConnectionClose)
 	})
 	var awaited ring.LateRings
-	outcomes := openAndDeliver(t.Context(), s.lane(1000), rings("shop", 6), awaiting(&awaited))
+	outcomes := openAndDeliver(t.Context(), laneTo(t, s, 1000), rings("shop", 6), awaiting(&awaited))
 	close(late)
 	if got := spell(outcomes); got != "acanaa" {
 		t.Errorf("outcomes %s at the reply limit", got)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
 // sharedURL is the URL of the broker that the tests of all packages share. Tests use unique names for their exchanges
@@ -384,4 +385,28 @@ func eventually(tb testing.TB, within time.Duration, what string, holds func() b
 			tb.Fatalf("not within %s: %s", within, what)
 		}
 	}
+}
+
+// laneTo returns a lane to the broker. gather is its GatherBytes.
+func laneTo(tb testing.TB, s *scripted.Broker, gather int) *lane {
+	tb.Helper()
+	cfg := DefaultConfig()
+	cfg.URL, cfg.GatherBytes = s.URL(), gather
+	session, err := New(cfg, Deps{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	session.health.probePassed(0, time.Now())
+	return laneOf(tb, session)
+}
+
+// receiveSoon returns the next value from c, and fails if none comes.
+func receiveSoon[T any](tb testing.TB, c <-chan T) (value T) {
+	tb.Helper()
+	select {
+	case value = <-c:
+	case <-time.After(hangGuard):
+		tb.Fatal("nothing came")
+	}
+	return value
 }

@@ -9,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Properties that are the same in every message.
@@ -42,9 +43,6 @@ const (
 	ourHeaders         = "x-clockd-"           // prefix of all headers that only clockd adds
 )
 
-// maxShortString is the protocol's bound for short strings, in bytes.
-const maxShortString = 255
-
 // messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine
 // uses it.
 type messageEncoder struct {
@@ -74,8 +72,8 @@ func (e *messageEncoder) encode(r *clock.Ring, exchange, routingKey string, chan
 	for _, p := range [...]struct{ name, value string }{
 		{"application", r.Application}, {"business_id", r.BusinessID}, {"content_type", r.ContentType},
 	} {
-		if len(p.value) > maxShortString {
-			return nil, fmt.Errorf("%s has %d bytes, AMQP allows %d", p.name, len(p.value), maxShortString)
+		if len(p.value) > wire.MaxShortString {
+			return nil, fmt.Errorf("%s has %d bytes, AMQP allows %d", p.name, len(p.value), wire.MaxShortString)
 		}
 	}
 	e.buf = e.appendHeader(e.buf, r, routingKey, channel)
@@ -88,22 +86,22 @@ var errNoMessage = errors.New("the stored message cannot be read")
 // encodeMessage adds the header frame of a message that waited for its time. It keeps its properties and gets two
 // headers of ours.
 func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, error) {
-	p, err := divideProperties(r.Message.Properties)
+	p, err := wire.DivideProperties(r.Message.Properties)
 	if err != nil {
 		return nil, err
 	}
 	b, start := e.buf, len(e.buf)
-	b = appendContentHead(b, channel, len(r.Payload))
-	b = binary.BigEndian.AppendUint16(b, p.flags|flagHeaders)
-	b = append(b, p.before...)
+	b = wire.AppendContentHead(b, channel, len(r.Payload))
+	b = binary.BigEndian.AppendUint16(b, p.Flags|wire.FlagHeaders)
+	b = append(b, p.Before...)
 	table := len(b)
 	b = append(b, 0, 0, 0, 0)
-	b = append(b, p.fields...)
-	b = appendText(b, headerOurMessageID, r.MessageID())
-	b = appendInt64(b, headerOurRingAt, int64(r.RingAt))
+	b = append(b, p.Fields...)
+	b = wire.AppendText(b, headerOurMessageID, r.MessageID())
+	b = wire.AppendInt64(b, headerOurRingAt, int64(r.RingAt))
 	binary.BigEndian.PutUint32(b[table:], uint32(len(b)-table-4))
-	e.buf = endFrame(append(b, p.after...), start)
-	if size := len(e.buf) - start - frameOverhead; e.maxHeader > 0 && size > e.maxHeader {
+	e.buf = wire.EndFrame(append(b, p.After...), start)
+	if size := len(e.buf) - start - wire.FrameOverhead; e.maxHeader > 0 && size > e.maxHeader {
 		return nil, fmt.Errorf("the properties of the message take %d bytes, and the broker takes %d", size,
 			e.maxHeader)
 	}
@@ -114,51 +112,44 @@ func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, e
 func appendPublish(b []byte, channel uint16, exchange, routingKey string) []byte {
 	const mandatory = 1
 	start := len(b)
-	b = appendFrameHead(b, frameMethod, channel, 0)
-	b = binary.BigEndian.AppendUint32(b, basicPublish)
+	b = wire.AppendFrameHead(b, wire.FrameMethod, channel, 0)
+	b = binary.BigEndian.AppendUint32(b, wire.BasicPublish)
 	b = append(b, 0, 0) // reserved
-	b = appendShort(b, exchange)
-	b = appendShort(b, routingKey)
+	b = wire.AppendShort(b, exchange)
+	b = wire.AppendShort(b, routingKey)
 	b = append(b, mandatory)
-	return endFrame(b, start)
-}
-
-// appendContentHead appends the beginning of the frame of a content header, up to its properties.
-func appendContentHead(b []byte, channel uint16, bodySize int) []byte {
-	b = appendFrameHead(b, frameHeader, channel, 0)
-	b = append(b, 0, classBasic, 0, 0) // class, and an unused weight
-	return binary.BigEndian.AppendUint64(b, uint64(bodySize))
+	return wire.EndFrame(b, start)
 }
 
 func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, routingKey string, channel uint16) []byte {
 	start := len(b)
-	b = e.appendProperties(appendContentHead(b, channel, len(r.Payload)), r, routingKey)
-	return endFrame(b, start)
+	b = e.appendProperties(wire.AppendContentHead(b, channel, len(r.Payload)), r, routingKey)
+	return wire.EndFrame(b, start)
 }
 
 // appendProperties appends the properties of the message: first the flags that name them, then their values.
 func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring, routingKey string) []byte {
-	flags, at := uint16(flagHeaders|flagDeliveryMode|flagCorrelationID|flagMessageID|flagTimestamp|flagType|flagAppID), len(b)
+	flags, at := uint16(wire.FlagHeaders|wire.FlagDeliveryMode|wire.FlagCorrelationID|wire.FlagMessageID|wire.FlagTimestamp|wire.FlagType|wire.FlagAppID), len(b)
 	b = append(b, 0, 0)
 	if r.ContentType != "" {
-		flags |= flagContentType
-		b = appendShort(b, r.ContentType)
+		flags |= wire.FlagContentType
+		b = wire.AppendShort(b, r.ContentType)
 	}
 	b = e.appendHeaders(b, r, routingKey)
 	b = append(b, amqp.Persistent)
 	if r.Priority > 0 {
-		flags |= flagPriority
+		flags |= wire.FlagPriority
 		b = append(b, byte(r.Priority))
 	}
-	b = appendShort(b, r.BusinessID) // the correlation id
+	b = wire.AppendShort(b, r.BusinessID) // the correlation id
 	if r.AckTimeout > 0 {
-		flags |= flagReplyTo
-		b = appendShort(b, e.replyTo)
+		flags |= wire.FlagReplyTo
+		b = wire.AppendShort(b, e.replyTo)
 	}
 	b = appendMessageID(b, r)
 	b = binary.BigEndian.AppendUint64(b, uint64(time.UnixMilli(int64(r.RingAt)).Unix()))
-	b = appendShort(b, messageType)
-	b = appendShort(b, appID)
+	b = wire.AppendShort(b, messageType)
+	b = wire.AppendShort(b, appID)
 	binary.BigEndian.PutUint16(b[at:], flags)
 	return b
 }
@@ -167,23 +158,23 @@ func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey strin
 	at := len(b)
 	b = append(b, 0, 0, 0, 0) // the size of the table, written at the end
 	if e.headers == FullHeaders || routingKey != r.Application {
-		b = appendText(b, headerApplication, r.Application)
+		b = wire.AppendText(b, headerApplication, r.Application)
 	}
 	if e.headers == FullHeaders {
-		b = appendText(b, headerBusinessID, r.BusinessID)
-		b = appendInt64(b, headerGeneration, r.Generation)
-		b = appendInt32(b, headerRingNo, int32(r.RingNo))
+		b = wire.AppendText(b, headerBusinessID, r.BusinessID)
+		b = wire.AppendInt64(b, headerGeneration, r.Generation)
+		b = wire.AppendInt32(b, headerRingNo, int32(r.RingNo))
 	}
-	b = appendInt64(b, headerTargetRingAt, int64(r.RingAt))
-	b = appendInt64(b, headerRungAt, int64(r.RungAt))
-	b = appendInt32(b, headerRetryTimes, int32(r.RetryTimes()))
-	b = appendText(b, headerClaimID, r.ClaimID)
+	b = wire.AppendInt64(b, headerTargetRingAt, int64(r.RingAt))
+	b = wire.AppendInt64(b, headerRungAt, int64(r.RungAt))
+	b = wire.AppendInt32(b, headerRetryTimes, int32(r.RetryTimes()))
+	b = wire.AppendText(b, headerClaimID, r.ClaimID)
 	if r.Traceparent != "" {
-		b = appendText(b, headerTraceparent, r.Traceparent)
+		b = wire.AppendText(b, headerTraceparent, r.Traceparent)
 	}
 	if o := r.Occurrence(); o.Number != 0 {
-		b = appendInt64(b, headerOccurrence, o.Number)
-		b = appendInt64(b, headerOccurrenceAt, o.At)
+		b = wire.AppendInt64(b, headerOccurrence, o.Number)
+		b = wire.AppendInt64(b, headerOccurrenceAt, o.At)
 	}
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b

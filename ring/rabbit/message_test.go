@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"math"
-	"net"
 	"testing"
 	"time"
 
@@ -13,28 +12,41 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Every message equals the library's encoding byte for byte, except for the order of its headers.
 func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 	t.Parallel()
 	for _, frameMax := range []uint32{4096, 131072, 0} {
-		frames := make(chan []frame, 1)
-		s := script(t, frameMax, func(s *scriptedBroker) {
-			s.sendMethod(s.until(channelOpen).channel, channelOpenOk, make([]byte, 4))
-			for m := s.messages(1); m != nil; m = s.messages(1) {
-				frames <- m
+		want, got := make(chan []scripted.Frame, 1), make(chan []scripted.Frame, 1)
+		s := scripted.Start(t, frameMax, func(s *scripted.Broker) {
+			s.SendMethod(s.Until(scripted.ChannelOpen).Channel, scripted.ChannelOpenOk, make([]byte, 4))
+			for m := s.Messages(1); m != nil; m = s.Messages(1) {
+				want <- m
 			}
 		})
-		conn, err := amqp.DialConfig(s.url(), amqp.Config{FrameSize: amqp.FrameSizeUnlimited})
+		conn, err := amqp.DialConfig(s.URL(), amqp.Config{FrameSize: amqp.FrameSizeUnlimited})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.listener.Close(); _ = s.conn.Close(); _ = conn.Close() })
+		t.Cleanup(func() { _ = s.Listener.Close(); _ = s.Conn.Close(); _ = conn.Close() })
 		ch, err := conn.Channel()
 		if err != nil {
 			t.Fatal(err)
 		}
+		ours := scripted.Start(t, frameMax, func(s *scripted.Broker) {
+			s.OpenConfirmChannel()
+			for m := s.Messages(1); m != nil; m = s.Messages(1) {
+				got <- m
+			}
+		})
+		l := laneTo(t, ours, 0)
+		if err := l.Open(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ours.Listener.Close(); _ = ours.Conn.Close() })
 		rapid.Check(t, func(t *rapid.T) {
 			r := drawRing(t, conn.Config.FrameSize)
 			e := newMessageEncoder("clock.test",
@@ -42,18 +54,27 @@ func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers", e.headers)); err != nil {
 				t.Fatal(err)
 			}
-			want := <-frames
-			compareFrames(t, published(t, e, &r, conn.Config.FrameSize), want)
+			head, err := e.encode(&r, "clock.test", r.Application, l.ch.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.link.Publish(l.ch.Channel, head, r.Payload); err != nil {
+				t.Fatal(err)
+			}
+			compareFrames(t, <-got, <-want)
 		})
 	}
 }
 
+// buffer is the size of the buffer through which a connection writes messages.
+const buffer = 16 << 10
+
 // drawRing draws a ring. Its body ends near the end of a frame, near the end of the buffer, or anywhere.
 func drawRing(t *rapid.T, frameMax int) clock.Ring {
-	room := max(frameMax-frameOverhead, 0)
+	room := max(frameMax-scripted.FrameRest, 0)
 	sizes := rapid.OneOf(
 		rapid.SampledFrom([]int{0, 1, max(room-1, 0), room, room + 1, max(2*room-1, 0), 2 * room, 3*room + 1,
-			muxBuffer - 7, muxBuffer}),
+			buffer - 7, buffer}),
 		rapid.IntRange(0, 300),
 	)
 	number := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.SampledFrom([]int64{1<<31 - 1, math.MaxInt64}))
@@ -62,7 +83,7 @@ func drawRing(t *rapid.T, frameMax int) clock.Ring {
 		Generation: number.Draw(t, "generation"),
 		Key: clock.Key{
 			Application: rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,63}`).Draw(t, "application"),
-			BusinessID:  rapid.StringN(1, -1, maxShortString).Draw(t, "business id"),
+			BusinessID:  rapid.StringN(1, -1, wire.MaxShortString).Draw(t, "business id"),
 		},
 		RingNo:      rapid.IntRange(1, 1<<31-1).Draw(t, "ring no"),
 		Before:      clock.RingRow{RetryTimes: rapid.IntRange(0, 1<<31-1).Draw(t, "retry times")},
@@ -70,7 +91,7 @@ func drawRing(t *rapid.T, frameMax int) clock.Ring {
 		RungAt:      clock.Instant(rapid.Int64Range(0, 1<<48).Draw(t, "rung at")),
 		ClaimID:     rapid.String().Draw(t, "claim id"),
 		Payload:     bytes.Repeat([]byte{rapid.Byte().Draw(t, "payload")}, sizes.Draw(t, "size")),
-		ContentType: rapid.StringN(0, -1, maxShortString).Draw(t, "content type"),
+		ContentType: rapid.StringN(0, -1, wire.MaxShortString).Draw(t, "content type"),
 		AckTimeout:  rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "ack timeout"),
 		Priority:    rapid.IntRange(0, 9).Draw(t, "priority"),
 		Traceparent: rapid.SampledFrom([]string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}).Draw(t,
@@ -105,56 +126,23 @@ func publishing(r *clock.Ring, replyTo string, headers Headers) amqp.Publishing 
 	return p
 }
 
-// recorder is a connection that keeps the written bytes.
-type recorder struct {
-	net.Conn
-	bytes.Buffer
-}
-
-func (r *recorder) Read(p []byte) (int, error)  { return r.Buffer.Read(p) }
-func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
-
-// published returns the frames that the encoder and the mux write for r.
-func published(t *rapid.T, e *messageEncoder, r *clock.Ring, frameMax int) []frame {
-	written := &recorder{}
-	m := newMux(written)
-	m.setMaxFrame(frameMax)
-	head, err := e.encode(r, "clock.test", r.Application, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.publish(&Channel{Channel: &amqp.Channel{}, ID: 1}, head, r.Payload); err != nil {
-		t.Fatal(err)
-	}
-	var frames []frame
-	for b := written.Bytes(); len(b) > 0; {
-		n := frameOverhead + int(binary.BigEndian.Uint32(b[3:]))
-		frames = append(frames, frame{b[0], binary.BigEndian.Uint16(b[1:]), b[frameHeadSize : n-1]})
-		if b[n-1] != frameEnd {
-			t.Fatalf("frame %d has no end", len(frames))
-		}
-		b = b[n:]
-	}
-	return frames
-}
-
-func compareFrames(t *rapid.T, got, want []frame) {
+func compareFrames(t *rapid.T, got, want []scripted.Frame) {
 	if len(got) != len(want) {
 		t.Fatalf("%d frames, want %d", len(got), len(want))
 	}
 	for i := range got {
 		g, w := got[i], want[i]
-		if g.kind == frameHeader && w.kind == frameHeader {
+		if g.Kind == scripted.KindHeader && w.Kind == scripted.KindHeader {
 			var gotTable, wantTable map[string]string
-			g.payload, gotTable = splitHeaders(g.payload)
-			w.payload, wantTable = splitHeaders(w.payload)
+			g.Payload, gotTable = splitHeaders(g.Payload)
+			w.Payload, wantTable = splitHeaders(w.Payload)
 			if !maps.Equal(gotTable, wantTable) {
 				t.Fatalf("headers %q, want %q", gotTable, wantTable)
 			}
 		}
-		if g.kind != w.kind || g.channel != w.channel || !bytes.Equal(g.payload, w.payload) {
-			t.Fatalf("frame %d is\n%d %d %.200q, want\n%d %d %.200q", i, g.kind, g.channel, g.payload, w.kind,
-				w.channel, w.payload)
+		if g.Kind != w.Kind || g.Channel != w.Channel || !bytes.Equal(g.Payload, w.Payload) {
+			t.Fatalf("frame %d is\n%d %d %.200q, want\n%d %d %.200q", i, g.Kind, g.Channel, g.Payload, w.Kind,
+				w.Channel, w.Payload)
 		}
 	}
 }
@@ -163,7 +151,7 @@ func compareFrames(t *rapid.T, got, want []frame) {
 // fields maps the name of each header to its type and value.
 func splitHeaders(payload []byte) (rest []byte, fields map[string]string) {
 	at := 14 // behind class, weight, size and flags
-	if binary.BigEndian.Uint16(payload[12:])&flagContentType != 0 {
+	if binary.BigEndian.Uint16(payload[12:])&wire.FlagContentType != 0 {
 		at += 1 + int(payload[at])
 	}
 	size := int(binary.BigEndian.Uint32(payload[at:]))

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
 // proxy forwards connections between a session and the broker, and can stall or cut them.
@@ -125,7 +127,7 @@ func (p *proxy) accept() {
 			continue
 		}
 		if p.dropAcks.Load() {
-			server = &acklessConn{Conn: server, frames: &scriptedBroker{reader: bufio.NewReader(server)}}
+			server = &acklessConn{Conn: server, frames: &scripted.Broker{Reader: bufio.NewReader(server)}}
 		}
 		if !p.add(client, server) {
 			return
@@ -138,18 +140,18 @@ func (p *proxy) accept() {
 // acklessConn is a connection to a broker whose acks get lost.
 type acklessConn struct {
 	net.Conn
-	frames  *scriptedBroker // reads the frames of the connection
-	pending []byte          // bytes of the current frame still to hand out
+	frames  *scripted.Broker // reads the frames of the connection
+	pending []byte           // bytes of the current frame still to hand out
 }
 
 func (c *acklessConn) Read(p []byte) (int, error) {
 	for len(c.pending) == 0 {
-		f := c.frames.read()
-		if f.kind == 0 {
+		f := c.frames.Read()
+		if f.Kind == 0 {
 			return 0, io.EOF
 		}
-		if f.method() != basicAck {
-			c.pending = encode(f)
+		if f.Method() != scripted.MethodAck {
+			c.pending = scripted.Encode(f)
 		}
 	}
 	n := copy(p, c.pending)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Deps holds the dependencies of a Session. With a nil Log nothing is logged, with a nil Registerer metrics are not
@@ -30,7 +31,7 @@ type Deps struct {
 type Session struct {
 	cfg          Config
 	destinations func(application string) *Destination // see Deps
-	broker       *Broker
+	broker       *wire.Broker
 	management   *management // nil without a ManagementURL
 	log          *slog.Logger
 	metrics      *metrics
@@ -51,7 +52,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	hosts, err := ParseURL(cfg.URL)
+	hosts, err := wire.ParseURL(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	h := newHealth(m)
 	return &Session{
 		cfg: cfg, destinations: deps.Destination, management: api, log: log, metrics: m, health: h,
-		broker: NewBroker(BrokerConfig{
+		broker: wire.NewBroker(wire.BrokerConfig{
 			Hosts: hosts, ConnectionName: cfg.ConnectionName, Heartbeat: cfg.Heartbeat, DialTimeout: cfg.DialTimeout,
 			WriteTimeout: cfg.WriteTimeout, BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
 			GatherBytes: cfg.GatherBytes, Log: log, Dials: m.dials, Connections: m.connections,
@@ -86,25 +87,25 @@ func New(cfg Config, deps Deps) (*Session, error) {
 }
 
 // dial opens a connection of the role.
-func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*Link, error) {
+func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*wire.Link, error) {
 	return s.broker.Dial(ctx, role, s.use(role), watchers)
 }
 
 // use returns what lies between the library and the socket of a connection of the role.
-func (s *Session) use(role string) Use {
+func (s *Session) use(role string) wire.Use {
 	switch role {
 	case roleLane:
-		return Messages
+		return wire.Messages
 	case roleAnswers:
-		return Bounded(0) // nothing reads the body of an answer
+		return wire.Bounded(0) // nothing reads the body of an answer
 	case roleWakes:
-		return Bounded(maxWakeBody)
+		return wire.Bounded(maxWakeBody)
 	case roleIntake:
-		return Marking(s.cfg.Intake.MaxBody)
+		return wire.Marking(s.cfg.Intake.MaxBody)
 	case roleIntakeWhole:
-		return Whole
+		return wire.Whole
 	default:
-		return Plain
+		return wire.Plain
 	}
 }
 

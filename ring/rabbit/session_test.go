@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
@@ -38,7 +39,7 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 	l := s.Lane(1)
 	b.queue("shop", nil)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	drain(s.Changed())
+	wire.Drain(s.Changed())
 	cancel()
 	select {
 	case err := <-ended:
@@ -127,7 +128,7 @@ func TestSessionComesBackAfterCuts(t *testing.T) {
 	l := laneOf(t, s)
 	for range 5 {
 		wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
-		drain(s.Changed())
+		wire.Drain(s.Changed())
 		p.cut()
 		select {
 		case <-s.Changed():

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Bounds of wake-ups, as numbers of wake-ups.
@@ -113,8 +114,8 @@ func (w *Wakes) exchange() string { return w.s.cfg.Exchange + ".wake" }
 // wakeConn owns one connection for wake-ups. serve sends; two more goroutines receive and bind.
 type wakeConn struct {
 	w                           *Wakes
-	link                        *Link
-	sendChannel, receiveChannel *Channel
+	link                        *wire.Link
+	sendChannel, receiveChannel *wire.Channel
 	queue                       string
 	deliveries                  <-chan amqp.Delivery
 	bound                       map[int]bool // bound shards; owned by the binding goroutine
@@ -172,12 +173,12 @@ func (l *wakeConn) consume() (err error) {
 	queue, err := l.receiveChannel.QueueDeclare("", false, true, true, false,
 		amqp.Table{"x-max-length": int32(wakeBacklog)})
 	if err != nil {
-		return fmt.Errorf("declare a queue for wake-ups: %w", Describe(err))
+		return fmt.Errorf("declare a queue for wake-ups: %w", wire.Describe(err))
 	}
 	l.queue = queue.Name
 	l.deliveries, err = l.receiveChannel.Consume(l.queue, "", true, true, false, false, nil)
 	if err != nil {
-		return fmt.Errorf("consume wake-ups: %w", Describe(err))
+		return fmt.Errorf("consume wake-ups: %w", wire.Describe(err))
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ func (l *wakeConn) receive() {
 		l.w.s.metrics.wakesReceived.Inc()
 		l.w.heard(d.Body)
 	}
-	l.failed <- ErrCancelled
+	l.failed <- wire.ErrCancelled
 }
 
 // bind keeps the queue bound to the followed shards until the connection ends.
@@ -217,7 +218,7 @@ func (l *wakeConn) rebind(wanted map[int]bool) error {
 			return l.receiveChannel.QueueBind(l.queue, strconv.Itoa(shard), l.w.exchange(), false, nil)
 		})
 		if err != nil {
-			return fmt.Errorf("bind shard %d for wake-ups: %w", shard, Describe(err))
+			return fmt.Errorf("bind shard %d for wake-ups: %w", shard, wire.Describe(err))
 		}
 		added = true
 	}
@@ -230,7 +231,7 @@ func (l *wakeConn) rebind(wanted map[int]bool) error {
 				l.w.exchange(), nil)
 		})
 		if err != nil {
-			return fmt.Errorf("unbind shard %d from wake-ups: %w", shard, Describe(err))
+			return fmt.Errorf("unbind shard %d from wake-ups: %w", shard, wire.Describe(err))
 		}
 	}
 	l.bound = wanted
@@ -256,12 +257,12 @@ func (l *wakeConn) send(ctx context.Context) error {
 		case err := <-l.failed:
 			return l.reasonOf(ctx, err)
 		case <-l.link.Done():
-			return l.reasonOf(ctx, ErrClosed)
-		case fault := <-l.sendChannel.closed:
+			return l.reasonOf(ctx, wire.ErrClosed)
+		case fault := <-l.sendChannel.Closed():
 			if fault == nil {
-				return ErrClosed
+				return wire.ErrClosed
 			}
-			return Describe(fault)
+			return wire.Describe(fault)
 		case <-ctx.Done():
 			l.flush()
 			return ctx.Err()

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // listener is one node's Wakes, with the calls of heard and missed.
@@ -61,7 +63,7 @@ func background(tb testing.TB, run func(context.Context) error) (stop func()) {
 // follow follows the shards and waits until all are bound. At least one must be new.
 func (l *listener) follow(tb testing.TB, shards ...int) {
 	tb.Helper()
-	drain(l.missed)
+	wire.Drain(l.missed)
 	l.Follow(shards)
 	l.awaitMissed(tb)
 }
@@ -192,7 +194,7 @@ func TestWakeUpsComeBackAfterCuts(t *testing.T) {
 	two, _ := listen(t, cfg)
 	two.follow(t, 5, 6)
 	for range 3 {
-		drain(two.missed)
+		wire.Drain(two.missed)
 		p.cut()
 		two.awaitMissed(t) // now the bindings exist
 		one.Send(5, []byte("there"))
@@ -200,7 +202,7 @@ func TestWakeUpsComeBackAfterCuts(t *testing.T) {
 		two.Send(6, []byte("and back"))
 		two.hears(t, "and back")
 	}
-	drain(two.missed)
+	wire.Drain(two.missed)
 	p.cut()
 	two.Follow([]int{8}) // while the connection is down
 	two.awaitMissed(t)
@@ -295,5 +297,25 @@ func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
 	l.hears(t, "unreadable", "unreadable", "unreadable", "readable")
 	if len(l.missed) > 0 {
 		t.Error("the connection was lost")
+	}
+}
+
+// A message over the bound is not held in memory, and later wake-ups arrive.
+func TestWakeUpOverTheBoundArrivesWithoutBody(t *testing.T) {
+	t.Parallel()
+	l, _ := listen(t, wakesOf(t, shared(t)))
+	l.follow(t, 7)
+	l.Send(7, []byte(strings.Repeat("x", maxWakeBody)))
+	l.Send(7, []byte(strings.Repeat("x", maxWakeBody+1)))
+	l.Send(7, []byte("behind it"))
+	for _, want := range []int{maxWakeBody, 0, len("behind it")} {
+		select {
+		case body := <-l.bodies:
+			if len(body) != want {
+				t.Errorf("a body of %d bytes, want %d", len(body), want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("no wake-up")
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"bufio"
@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// maxHeader bounds the payload of a content header frame that a consumer's connection passes on, in bytes. An answer
+// MaxHeader bounds the payload of a content header frame that a consumer's connection passes on, in bytes. An answer
 // needs some hundred. lastingSize counts the bytes.
-const maxHeader = 8 << 10
+const MaxHeader = 8 << 10
 
 // Bytes by which lastingSize differs from the size of the payload.
 const (
@@ -23,7 +23,7 @@ const (
 // Size of the fixed part of a content header frame (class, weight, body size, flags), and offset of the body size in
 // it.
 const (
-	contentHeaderSize = 2 + 2 + 8 + 2
+	ContentHeaderSize = 2 + 2 + 8 + 2
 	bodySizeAt        = 2 + 2
 )
 
@@ -32,7 +32,7 @@ const (
 // implement the protocol's prefetch in bytes.
 //
 // A body of more than maxBody bytes is read and dropped, and the library sees an empty body. If the header exceeds
-// maxHeader, the properties are dropped, and the library sees a message without properties. A redelivery and a copy
+// MaxHeader, the properties are dropped, and the library sees a message without properties. A redelivery and a copy
 // have the same fate as the first delivery (lastingSize).
 //
 // With marks, a message that loses its body or its properties has the header HeaderOversized instead of its own
@@ -94,16 +94,16 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 
 // nextFrame decides how the next frame goes to the library: unchanged, changed, or replaced by a heartbeat.
 func (c *boundedConn) nextFrame() error {
-	head, err := c.reader.Peek(frameHeadSize)
+	head, err := c.reader.Peek(FrameHeadSize)
 	if err != nil {
 		return err
 	}
 	kind, channel, size := head[0], binary.BigEndian.Uint16(head[1:]), binary.BigEndian.Uint32(head[3:])
-	whole := frameOverhead + uint64(size)
+	whole := FrameOverhead + uint64(size)
 	switch {
-	case kind == frameHeader && size >= contentHeaderSize:
+	case kind == FrameHeader && size >= ContentHeaderSize:
 		return c.header(channel, size)
-	case kind == frameBody && c.dropping[channel]:
+	case kind == FrameBody && c.dropping[channel]:
 		// the broker sends no heartbeats during a body, and the library must see that it is alive
 		c.pending = heartbeat[:]
 		_, err := c.reader.Discard(int(whole))
@@ -118,7 +118,7 @@ func (c *boundedConn) nextFrame() error {
 // broker counts deliveries a frame may be larger than client and broker have agreed on, and the library would end the
 // connection at each delivery.
 func (c *boundedConn) wholeHeader(size uint32) error {
-	frame := make([]byte, frameOverhead+int(size))
+	frame := make([]byte, FrameOverhead+int(size))
 	if _, err := io.ReadFull(c.reader, frame); err != nil {
 		return err
 	}
@@ -145,9 +145,9 @@ func (c *boundedConn) header(channel uint16, size uint32) error {
 	if err != nil {
 		return err
 	}
-	looked := frameHeadSize + contentHeaderSize
+	looked := FrameHeadSize + ContentHeaderSize
 	if fits {
-		looked = frameOverhead + int(size)
+		looked = FrameOverhead + int(size)
 	}
 	frame, err := c.reader.Peek(looked) // valid until the next Peek
 	if err != nil {
@@ -157,11 +157,11 @@ func (c *boundedConn) header(channel uint16, size uint32) error {
 	if fits {
 		readable, changed = withReadableHeaders(frame)
 	}
-	body := binary.BigEndian.Uint64(frame[frameHeadSize+bodySizeAt:])
+	body := binary.BigEndian.Uint64(frame[FrameHeadSize+bodySizeAt:])
 	c.dropping[channel] = body > c.maxBody
 	switch {
 	case fits && !changed && !c.dropping[channel]:
-		c.passThrough = frameOverhead + uint64(size)
+		c.passThrough = FrameOverhead + uint64(size)
 		return nil
 	case fits && c.marks && !c.dropping[channel]:
 		c.pending = readable
@@ -173,21 +173,21 @@ func (c *boundedConn) header(channel uint16, size uint32) error {
 	default:
 		c.pending = withoutProperties(frame, c.dropping[channel])
 	}
-	_, err = c.reader.Discard(frameOverhead + int(size))
+	_, err = c.reader.Discard(FrameOverhead + int(size))
 	return err
 }
 
 // withoutBody returns a whole content header frame of a message without a body.
 func withoutBody(frame []byte) []byte {
 	b := bytes.Clone(frame)
-	binary.BigEndian.PutUint64(b[frameHeadSize+bodySizeAt:], 0)
+	binary.BigEndian.PutUint64(b[FrameHeadSize+bodySizeAt:], 0)
 	return b
 }
 
 // withoutProperties returns the content header frame of a message without properties. front is the begin of its frame.
 func withoutProperties(front []byte, dropped bool) []byte {
-	b := bytes.Clone(front[:frameHeadSize+contentHeaderSize-2])
-	b = endFrame(append(b, 0, 0), 0) // no flags: no properties
+	b := bytes.Clone(front[:FrameHeadSize+ContentHeaderSize-2])
+	b = EndFrame(append(b, 0, 0), 0) // no flags: no properties
 	if dropped {
 		return withoutBody(b)
 	}
@@ -199,47 +199,47 @@ const HeaderOversized = "x-clockd-oversized"
 
 // oversizedHeader returns the content header frame of a message with the mark and without a body.
 func oversizedHeader(channel uint16) []byte {
-	b := appendContentHead(nil, channel, 0)
-	b = binary.BigEndian.AppendUint16(b, flagHeaders)
+	b := AppendContentHead(nil, channel, 0)
+	b = binary.BigEndian.AppendUint16(b, FlagHeaders)
 	b = binary.BigEndian.AppendUint32(b, uint32(1+len(HeaderOversized)+2))
-	b = append(appendShort(b, HeaderOversized), 't', 1)
-	return endFrame(b, 0)
+	b = append(AppendShort(b, HeaderOversized), 't', 1)
+	return EndFrame(b, 0)
 }
 
 // headerFits reports whether the properties of the next frame stay. size is the size of its payload.
 func (c *boundedConn) headerFits(size int) (bool, error) {
 	switch {
-	case size <= maxHeader-userIDAsHeader-deliveryMode:
+	case size <= MaxHeader-userIDAsHeader-deliveryMode:
 		return true, nil
-	case size > maxHeader+2*countHeaderSize:
+	case size > MaxHeader+2*countHeaderSize:
 		return false, nil
 	}
-	frame, err := c.reader.Peek(frameHeadSize + size)
+	frame, err := c.reader.Peek(FrameHeadSize + size)
 	if err != nil {
 		return false, err
 	}
-	return lastingSize(frame[frameHeadSize:]) <= maxHeader, nil
+	return lastingSize(frame[FrameHeadSize:]) <= MaxHeader, nil
 }
 
 // lastingSize returns the size of the payload of a content header frame, without the bytes that the broker adds at a
 // redelivery, and with the bytes that copyOf adds. So a redelivery has the same lasting size as the first delivery, and
-// no copy has a larger one. Otherwise an answer that waits for the database could exceed maxHeader at its second
+// no copy has a larger one. Otherwise an answer that waits for the database could exceed MaxHeader at its second
 // delivery, and be lost.
 func lastingSize(payload []byte) int {
 	size := len(payload)
-	flags, rest := binary.BigEndian.Uint16(payload[contentHeaderSize-2:]), payload[contentHeaderSize:]
-	if flags&flagDeliveryMode == 0 {
+	flags, rest := binary.BigEndian.Uint16(payload[ContentHeaderSize-2:]), payload[ContentHeaderSize:]
+	if flags&FlagDeliveryMode == 0 {
 		size += deliveryMode
 	}
-	if flags&flagUserID != 0 {
+	if flags&FlagUserID != 0 {
 		size += userIDAsHeader
 	}
-	for _, flag := range []uint16{flagContentType, flagContentEncoding} { // they precede the headers
+	for _, flag := range []uint16{FlagContentType, FlagContentEncoding} { // they precede the headers
 		if flags&flag != 0 {
 			_, rest = cutShort(rest)
 		}
 	}
-	if flags&flagHeaders == 0 || len(rest) < 4 {
+	if flags&FlagHeaders == 0 || len(rest) < 4 {
 		return size
 	}
 	table := rest[4:]
@@ -256,7 +256,7 @@ func countHeaders(table []byte) (size int) {
 		if n == 0 || n > len(rest) {
 			break // not complete
 		}
-		if isCount(string(name)) && !counted[string(name)] {
+		if IsCount(string(name)) && !counted[string(name)] {
 			counted[string(name)] = true
 			size += min(1+len(name)+n, countHeaderSize)
 		}

@@ -8,11 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -20,6 +18,8 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // withHosts returns the URL with these hosts.
@@ -36,7 +36,7 @@ func withHosts(tb testing.TB, raw string, hosts ...string) string {
 // hostOf returns host and port of a URL with one host.
 func hostOf(tb testing.TB, raw string) string {
 	tb.Helper()
-	hosts, err := ParseURL(raw)
+	hosts, err := wire.ParseURL(raw)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func wantRingsThrough(t *testing.T, b *broker, s *Session, host string) {
 	eventually(t, 10*time.Second, "an open lane", func() bool { return l.Open(t.Context(), 3) == nil })
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
 	b.take(queue, 3)
-	if l.link.host.Name() != host {
-		t.Errorf("the lane uses %s, want %s", l.link.host.Name(), host)
+	if l.link.Host().Name() != host {
+		t.Errorf("the lane uses %s, want %s", l.link.Host().Name(), host)
 	}
 }
 
@@ -128,106 +128,10 @@ func TestURLNamesHostsOnceEachOrIsRefused(t *testing.T) {
 		"amqp://,", "amqp://h1,", "amqp://,h1", "amqp://h1,,h2", "amqp://h1,:5672", "amqp://h1,h1", "amqp://h1:5672,h1",
 		"amqp://h1, h2", "amqp://h1:x,h2",
 	} {
-		if hosts, err := ParseURL(raw); err == nil {
-			t.Errorf("%s has the hosts %s", raw, Address(hosts))
+		if hosts, err := wire.ParseURL(raw); err == nil {
+			t.Errorf("%s has the hosts %s", raw, wire.Address(hosts))
 		}
 	}
-}
-
-// FuzzURL checks that a URL with one host means what the library reads, that several hosts share all other parts of the
-// URL, and that no error quotes the URL.
-func FuzzURL(f *testing.F) {
-	for _, seed := range []string{
-		"amqp://u:p@h", "amqp://u:p@h1:1,h2:2,h3/shop", "amqps://h1,h2?heartbeat=5", "amqp://a,b:c,d@h1,h2/a%2Cb",
-		"amqp://[::1]:7,h", "amqp:///",
-		"amqp://u:1,2/x@h1,h2", "amqp://h1,u:p@h2@h3", "amqp://h1:x,h2", "amqp://,", "amqp:h1,h2", "amqp://u:p@h?x=1,2",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		hosts, err := ParseURL(raw)
-		if err != nil {
-			if len(raw) > 8 && strings.Contains(err.Error(), raw) && !strings.Contains(errURL.Error(), raw) {
-				t.Errorf("the error quotes the URL: %v", err)
-			}
-			return
-		}
-		var names []string
-		for _, h := range hosts {
-			if names = append(names, h.Name()); len(hosts) > 1 && strings.HasPrefix(h.Name(), ":") {
-				t.Errorf("host %q has no name", h.Name())
-			}
-			uri := h.uri
-			uri.Host, uri.Port = hosts[0].uri.Host, hosts[0].uri.Port
-			if fmt.Sprint(uri) != fmt.Sprint(hosts[0].uri) {
-				t.Errorf("the hosts have different settings: %s", names)
-			}
-		}
-		if slices.Sort(names); len(slices.Compact(names)) != len(hosts) {
-			t.Errorf("a host is named twice: %s", names)
-		}
-		if uri, err := amqp.ParseURI(raw); err == nil && len(hosts) == 1 &&
-			fmt.Sprint(uri) != fmt.Sprint(hosts[0].uri) {
-			t.Errorf("the library reads other settings from a URL with one host: %s", names)
-		}
-	})
-}
-
-func TestHostIsLeftOnce(t *testing.T) {
-	t.Parallel()
-	hosts, err := ParseURL("amqp://h1,h2,h3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn := newHostTurn(hosts)
-	inTurn := func(want ...string) {
-		t.Helper()
-		var got []string
-		for _, h := range turn.inTurn() {
-			got = append(got, h.uri.Host)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("hosts in turn %s, want %s", got, want)
-		}
-	}
-	inTurn("h1", "h2", "h3")
-	turn.leave(hosts[0])
-	inTurn("h2", "h3", "h1")
-	turn.leave(hosts[0]) // another connection finds the same fault
-	inTurn("h2", "h3", "h1")
-	turn.leave(hosts[1])
-	turn.leave(hosts[2])
-	inTurn("h1", "h2", "h3")
-}
-
-// A queue may confirm on no host. Then the deliveries to it leave a host at most once in unconfirmingInterval.
-func TestHostsAreLeftForMissingConfirmsOneAtATime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		hosts, err := ParseURL("amqp://h1,h2,h3")
-		if err != nil {
-			t.Fatal(err)
-		}
-		turn := newHostTurn(hosts)
-		for _, step := range []struct {
-			wait time.Duration
-			host int
-			left bool
-		}{
-			{0, 1, false}, // not the current host
-			{0, 0, true},
-			{0, 0, false}, // left already
-			{unconfirmingInterval - 1, 1, false},
-			{1, 1, true},
-			{unconfirmingInterval, 2, true},
-			{unconfirmingInterval - 1, 0, false},
-		} {
-			time.Sleep(step.wait)
-			if left := turn.leaveUnconfirming(hosts[step.host]); left != step.left {
-				t.Errorf("after %s: %s left %t, want %t", step.wait, hosts[step.host].Name(), left, step.left)
-			}
-		}
-	})
 }
 
 // largeRings returns n rings of application, each larger than a packet.
@@ -264,8 +168,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 			l := laneOf(t, s)
 			wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 			b.take(queue, 1)
-			if l.link.host.Name() != first {
-				t.Fatalf("the lane begins at %s, want %s", l.link.host.Name(), first)
+			if l.link.Host().Name() != first {
+				t.Fatalf("the lane begins at %s, want %s", l.link.Host().Name(), first)
 			}
 			batch := largeRings("shop", 10)
 			if awaited {
@@ -276,8 +180,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 				wantAll(t, l.Deliver(t.Context(), batch, shortLimits()), clock.Doubtful)
 			}
 			wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-			if l.link.host.Name() != second {
-				t.Errorf("the lane uses %s, want %s", l.link.host.Name(), second)
+			if l.link.Host().Name() != second {
+				t.Errorf("the lane uses %s, want %s", l.link.Host().Name(), second)
 			}
 			if err := s.Usable(); err != nil || connectionsTo(s, roleControl, first) != 1 {
 				t.Errorf("usable: %v; %v control connections to %s, want 1", err, connectionsTo(s, roleControl, first),
@@ -315,13 +219,13 @@ func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	if n := count(outcomes); n[clock.Unsent] == 0 {
 		t.Fatalf("the write did not stall: %v", n)
 	}
-	if next := s.broker.turn.inTurn()[0].Name(); next != second {
+	if next := s.broker.NextHost().Name(); next != second {
 		t.Errorf("the next dial begins with %s, want %s", next, second)
 	}
 }
 
 // The rings of one application are confirmed by no host. Its lane goes to the next host at most once in
-// unconfirmingInterval, and the lane of the other application keeps its connection.
+// UnconfirmingInterval, and the lane of the other application keeps its connection.
 func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 	t.Parallel()
 	b := shared(t)
@@ -333,13 +237,13 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 	sick, well := laneOf(t, s), laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), well, rings("well", 1), ampleLimits()), clock.Confirmed)
 	began, wellLink := time.Now(), well.link
-	moves, last := 0, wellLink.host
+	moves, last := 0, wellLink.Host()
 	for range 5 {
 		if err := sick.Open(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		if sick.link.host != last {
-			moves, last = moves+1, sick.link.host
+		if sick.link.Host() != last {
+			moves, last = moves+1, sick.link.Host()
 		}
 		outcome := sick.Deliver(t.Context(), largeRings("sick", 1), within(1500*time.Millisecond, 2*time.Second))[0]
 		if outcome.Kind != clock.Doubtful && outcome.Kind != clock.Unsent { // unsent only on a busy machine
@@ -347,11 +251,11 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 		}
 		wantAll(t, openAndDeliver(t.Context(), well, rings("well", 1), ampleLimits()), clock.Confirmed)
 	}
-	if most := 1 + int(time.Since(began)/unconfirmingInterval); moves < 1 || moves > most {
+	if most := 1 + int(time.Since(began)/wire.UnconfirmingInterval); moves < 1 || moves > most {
 		t.Errorf("the lane of the sick application has moved %d times, want 1 to %d", moves, most)
 	}
 	if well.link != wellLink {
-		t.Errorf("the lane of the healthy application has a new connection to %s", well.link.host.Name())
+		t.Errorf("the lane of the healthy application has a new connection to %s", well.link.Host().Name())
 	}
 }
 
@@ -407,8 +311,8 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			b := shared(t)
-			broken := script(t, 0, func(s *scriptedBroker) { s.until(connectionClose) })
-			first, second := hostOf(t, broken.url()), hostOf(t, b.url)
+			broken := scripted.Start(t, 0, func(s *scripted.Broker) { s.Until(scripted.ConnectionClose) })
+			first, second := hostOf(t, broken.URL()), hostOf(t, b.url)
 			cfg := b.config()
 			cfg.URL, cfg.DialTimeout = withHosts(t, b.url, first, second), 5*time.Second
 			s, err := New(cfg, Deps{})
@@ -420,7 +324,7 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 			}
 			eventually(t, 10*time.Second, "a connection to the next host",
 				func() bool { return connect(t.Context(), s) == nil })
-			if h, n := s.broker.turn.used(role), dialsTo(s, role, first); h == nil || h.Name() != second || n != 1 {
+			if h, n := s.broker.HostOf(role), dialsTo(s, role, first); h == nil || h.Name() != second || n != 1 {
 				t.Errorf("the connection uses %v, want %s; %v dials to the other host, want 1", h, second, n)
 			}
 		})
@@ -452,8 +356,8 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 	}
 	l.Close()
 	watchers.Wait()
-	if l.host.Name() != first || connectionsTo(s, roleControl, first) != 0 {
-		t.Errorf("the connection leads to %s; %v are open after its end", l.host.Name(),
+	if l.Host().Name() != first || connectionsTo(s, roleControl, first) != 0 {
+		t.Errorf("the connection leads to %s; %v are open after its end", l.Host().Name(),
 			connectionsTo(s, roleControl, first))
 	}
 }
@@ -469,8 +373,8 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 	queue := b.queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
-	if l.link.host.Name() != first {
-		t.Errorf("the lane begins at %s, want %s", l.link.host.Name(), first)
+	if l.link.Host().Name() != first {
+		t.Errorf("the lane begins at %s, want %s", l.link.Host().Name(), first)
 	}
 	p.close()
 	eventually(t, 10*time.Second, "rings through the other host", func() bool {
@@ -547,27 +451,27 @@ func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
 // The broker refuses confirm mode for the channel of a lane. Every host refuses the same step, so the next dial begins with the same host.
 func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
 	t.Parallel()
-	b := script(t, 0, func(s *scriptedBroker) {
-		channel := s.until(channelOpen).channel
-		s.sendMethod(channel, channelOpenOk, make([]byte, 4))
-		s.until(confirmSelect)
+	b := scripted.Start(t, 0, func(s *scripted.Broker) {
+		channel := s.Until(scripted.ChannelOpen).Channel
+		s.SendMethod(channel, scripted.ChannelOpenOk, make([]byte, 4))
+		s.Until(scripted.ConfirmSelect)
 		code := binary.BigEndian.AppendUint16(nil, amqp.AccessRefused)
-		s.sendMethod(channel, channelClose, append(code, make([]byte, 5)...)) // no text, no method
-		s.until(connectionClose)
+		s.SendMethod(channel, scripted.ChannelClose, append(code, make([]byte, 5)...)) // no text, no method
+		s.Until(scripted.ConnectionClose)
 	})
 	cfg := DefaultConfig()
-	first := hostOf(t, b.url())
-	cfg.URL = withHosts(t, b.url(), first, closedPort(t))
+	first := hostOf(t, b.URL())
+	cfg.URL = withHosts(t, b.URL(), first, closedPort(t))
 	s, err := New(cfg, Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newLane(s, 1)
 	defer l.Close()
-	if err := l.Open(t.Context(), 1); ReplyCode(err) != amqp.AccessRefused {
+	if err := l.Open(t.Context(), 1); wire.ReplyCode(err) != amqp.AccessRefused {
 		t.Errorf("the error is %v, want %d", err, amqp.AccessRefused)
 	}
-	if next := s.broker.turn.inTurn()[0].Name(); next != first {
+	if next := s.broker.NextHost().Name(); next != first {
 		t.Errorf("the next dial begins with %s, want %s", next, first)
 	}
 }
@@ -603,7 +507,7 @@ func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
 	}
 	var last string
 	for range 3 { // the turn begins with another host each time, and the text stays the same
-		s.broker.turn.leave(s.broker.turn.inTurn()[0])
+		s.broker.Leave(s.broker.NextHost())
 		_, err := s.dial(t.Context(), roleControl, nil)
 		want := "connect to amqp://" + first + "/shop: "
 		if err == nil || !strings.HasPrefix(err.Error(), want) ||

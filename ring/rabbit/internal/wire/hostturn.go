@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"context"
@@ -48,9 +48,9 @@ type hostTurn struct {
 	leftUnconfirming time.Time        // last time at which leaveUnconfirming left a host; zero: never
 }
 
-// unconfirmingInterval is the shortest time between two calls of leaveUnconfirming that leave a host. A queue that
+// UnconfirmingInterval is the shortest time between two calls of leaveUnconfirming that leave a host. A queue that
 // confirms on no host makes lanes leave each host, so the interval bounds how fast they go round the hosts.
-const unconfirmingInterval = 10 * time.Second
+const UnconfirmingInterval = 10 * time.Second
 
 func newHostTurn(hosts []*Host) *hostTurn {
 	return &hostTurn{hosts: hosts, lastHost: map[string]*Host{}}
@@ -75,13 +75,13 @@ func (t *hostTurn) leave(h *Host) {
 }
 
 // leaveUnconfirming is leave for a host that serves connections, but does not take or does not confirm the rings of a
-// delivery. It does nothing within unconfirmingInterval after the last such leave. It reports whether the current host
+// delivery. It does nothing within UnconfirmingInterval after the last such leave. It reports whether the current host
 // has changed.
 func (t *hostTurn) leaveUnconfirming(h *Host) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.hosts) == 1 || t.hosts[t.current] != h ||
-		!t.leftUnconfirming.IsZero() && time.Since(t.leftUnconfirming) < unconfirmingInterval {
+		!t.leftUnconfirming.IsZero() && time.Since(t.leftUnconfirming) < UnconfirmingInterval {
 		return false
 	}
 	t.leftUnconfirming, t.current = time.Now(), (t.current+1)%len(t.hosts)

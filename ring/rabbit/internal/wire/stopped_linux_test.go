@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"bufio"
@@ -56,7 +56,7 @@ func TestStoppedProcessDoesNotWriteLate(t *testing.T) {
 			c.awaitStopped()
 			written := c.drainPast(time.Now().Add(childLimit)) // the child's limit began before now
 			c.signal(syscall.SIGCONT)
-			_ = c.conn.SetReadDeadline(time.Now().Add(hangGuard))
+			_ = c.conn.SetReadDeadline(time.Now().Add(hangLimit))
 			late, _ := io.Copy(io.Discard, c.conn) // ends with the child's reset
 			rest, _ := io.ReadAll(c.out)
 			t.Logf("%d bytes before the limit, %d after it", written, late)
@@ -134,23 +134,31 @@ func (c *child) signal(s os.Signal) {
 // sent.
 func (c *child) awaitStopped() {
 	c.t.Helper()
-	eventually(c.t, hangGuard, "every thread is stopped", func() bool {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
-		if err != nil || len(threads) == 0 {
-			c.t.Fatalf("the child has ended: %v", err)
+	for begun := time.Now(); !c.isStopped(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > hangLimit {
+			c.t.Fatal("not every thread is stopped")
 		}
-		for _, thread := range threads {
-			stat, err := os.ReadFile(thread)
-			if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-				return false // a thread has ended: read the others again
-			}
-			_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")) // the name may have parentheses
-			if err != nil || !bytes.HasPrefix(state, []byte("T")) {
-				return false
-			}
+	}
+}
+
+// isStopped reports whether every thread of the child is stopped.
+func (c *child) isStopped() bool {
+	c.t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		c.t.Fatalf("the child has ended: %v", err)
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			return false // a thread has ended: read the others again
 		}
-		return true
-	})
+		_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")) // the name may have parentheses
+		if err != nil || !bytes.HasPrefix(state, []byte("T")) {
+			return false
+		}
+	}
+	return true
 }
 
 // quiet is the time without a byte after which a stopped child's connection is empty. The kernel needs no thread of the

@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"bytes"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/clockd/clockd/ring"
 )
+
+// hangLimit is the time after which a test gives up.
+const hangLimit = time.Minute
 
 // pair returns a wire and the far end of its connection.
 func pair(t *testing.T, gather int) (*wire, net.Conn) {
@@ -34,7 +37,7 @@ func pair(t *testing.T, gather int) (*wire, net.Conn) {
 	return w, far
 }
 
-func farDeadline() time.Time { return time.Now().Add(hangGuard) }
+func farDeadline() time.Time { return time.Now().Add(hangLimit) }
 
 func mustWrite(t *testing.T, w *wire, p string) {
 	t.Helper()
@@ -165,7 +168,7 @@ func TestKillEndsABlockedWrite(t *testing.T) {
 		if err == nil {
 			t.Fatal("the write succeeded")
 		}
-	case <-time.After(hangGuard):
+	case <-time.After(hangLimit):
 		t.Fatal("the write goes on")
 	}
 	if w.failure() == nil {
@@ -177,7 +180,7 @@ func TestKillEndsABlockedWrite(t *testing.T) {
 func TestWireKeepsFramesWhole(t *testing.T) {
 	t.Parallel()
 	w, far := pair(t, 1000)
-	w.timeout = hangGuard // a write may wait for a core
+	w.timeout = hangLimit // a write may wait for a core
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	var total int64

@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"context"
@@ -52,6 +52,15 @@ func (b *Broker) AddressFor(role string) string { return b.turn.addressFor(role)
 
 // Reason returns the text of an error that ended the role's connection. With several hosts the text names the host.
 func (b *Broker) Reason(role string, err error) string { return b.turn.reason(role, err) }
+
+// NextHost returns the host that the next dial tries first.
+func (b *Broker) NextHost() *Host { return b.turn.inTurn()[0] }
+
+// Leave makes the next dial start with the host after h, if h is the one that it would start with.
+func (b *Broker) Leave(h *Host) { b.turn.leave(h) }
+
+// HostOf returns the host of the role's last connection, nil if the last dial reached no host or is under way.
+func (b *Broker) HostOf(role string) *Host { return b.turn.used(role) }
 
 // Dial opens a connection to a host. It tries the hosts in turn, and leaves each host that fails. role names the
 // purpose of the connection in the broker's lists. Dial returns when ctx ends at the latest. watchers counts the

@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"encoding/binary"
@@ -12,20 +12,20 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-var (
-	errCutProperties = errors.New("the properties of the message are not complete")
-	errDeepTable     = fmt.Errorf("a header has tables in each other, more than %d deep", MaxTableDepth)
-)
+var errCutProperties = errors.New("the properties of the message are not complete")
 
-// encodeProperties returns the flags and the values of the properties of a message, without its user_id: the broker
+// ErrDeepTable refuses properties with too many tables in each other.
+var ErrDeepTable = fmt.Errorf("a header has tables in each other, more than %d deep", MaxTableDepth)
+
+// EncodeProperties returns the flags and the values of the properties of a message, without its user_id: the broker
 // accepts only clockd's own user.
-func encodeProperties(d *amqp.Delivery) ([]byte, error) {
+func EncodeProperties(d *amqp.Delivery) ([]byte, error) {
 	var flags uint16
 	b := []byte{0, 0}
 	short := func(flag uint16, value string) {
 		if value != "" {
 			flags |= flag
-			b = appendShort(b, value)
+			b = AppendShort(b, value)
 		}
 	}
 	number := func(flag uint16, value uint8) {
@@ -34,65 +34,65 @@ func encodeProperties(d *amqp.Delivery) ([]byte, error) {
 			b = append(b, value)
 		}
 	}
-	short(flagContentType, d.ContentType)
-	short(flagContentEncoding, d.ContentEncoding)
+	short(FlagContentType, d.ContentType)
+	short(FlagContentEncoding, d.ContentEncoding)
 	if len(d.Headers) > 0 {
 		var err error
-		flags |= flagHeaders
+		flags |= FlagHeaders
 		if b, err = appendTable(b, d.Headers, 0); err != nil {
 			return nil, err
 		}
 	}
-	number(flagDeliveryMode, d.DeliveryMode)
-	number(flagPriority, d.Priority)
-	short(flagCorrelationID, d.CorrelationId)
-	short(flagReplyTo, d.ReplyTo)
-	short(flagExpiration, d.Expiration)
-	short(flagMessageID, d.MessageId)
+	number(FlagDeliveryMode, d.DeliveryMode)
+	number(FlagPriority, d.Priority)
+	short(FlagCorrelationID, d.CorrelationId)
+	short(FlagReplyTo, d.ReplyTo)
+	short(FlagExpiration, d.Expiration)
+	short(FlagMessageID, d.MessageId)
 	if !d.Timestamp.IsZero() {
-		flags |= flagTimestamp
+		flags |= FlagTimestamp
 		b = binary.BigEndian.AppendUint64(b, uint64(d.Timestamp.Unix()))
 	}
-	short(flagType, d.Type)
-	short(flagAppID, d.AppId)
+	short(FlagType, d.Type)
+	short(FlagAppID, d.AppId)
 	binary.BigEndian.PutUint16(b, flags)
 	return b, nil
 }
 
-// properties are encoded properties, divided at their headers.
-type properties struct {
-	flags  uint16
-	before []byte // the values before the headers
-	fields []byte // the fields of the headers, without the size of their table
-	after  []byte // the values after the headers
+// Properties are encoded properties, divided at their headers.
+type Properties struct {
+	Flags  uint16
+	Before []byte // the values before the headers
+	Fields []byte // the fields of the headers, without the size of their table
+	After  []byte // the values after the headers
 }
 
-// divideProperties divides what encodeProperties has encoded.
-func divideProperties(encoded []byte) (p properties, err error) {
+// DivideProperties divides what encodeProperties has encoded.
+func DivideProperties(encoded []byte) (p Properties, err error) {
 	if len(encoded) < 2 {
 		return p, errCutProperties
 	}
-	p.flags = binary.BigEndian.Uint16(encoded)
+	p.Flags = binary.BigEndian.Uint16(encoded)
 	values := encoded[2:]
 	rest := values
-	for _, flag := range []uint16{flagContentType, flagContentEncoding} {
-		if p.flags&flag == 0 {
+	for _, flag := range []uint16{FlagContentType, FlagContentEncoding} {
+		if p.Flags&flag == 0 {
 			continue
 		}
 		if _, rest = cutShort(rest); rest == nil {
 			return p, errCutProperties
 		}
 	}
-	p.before = values[:len(values)-len(rest)]
-	if p.flags&flagHeaders == 0 {
-		p.after = rest
+	p.Before = values[:len(values)-len(rest)]
+	if p.Flags&FlagHeaders == 0 {
+		p.After = rest
 		return p, nil
 	}
 	if len(rest) < 4 || uint64(binary.BigEndian.Uint32(rest)) > uint64(len(rest)-4) {
 		return p, errCutProperties
 	}
 	end := 4 + int(binary.BigEndian.Uint32(rest))
-	p.fields, p.after = rest[4:end], rest[end:]
+	p.Fields, p.After = rest[4:end], rest[end:]
 	return p, nil
 }
 
@@ -102,11 +102,11 @@ func appendTable(b []byte, table amqp.Table, depth int) ([]byte, error) {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		if len(name) > maxShortString {
-			return nil, fmt.Errorf("a header's name has %d bytes, AMQP allows %d", len(name), maxShortString)
+		if len(name) > MaxShortString {
+			return nil, fmt.Errorf("a header's name has %d bytes, AMQP allows %d", len(name), MaxShortString)
 		}
 		var err error
-		if b, err = appendValue(appendShort(b, name), table[name], depth); err != nil {
+		if b, err = appendValue(AppendShort(b, name), table[name], depth); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +117,7 @@ func appendTable(b []byte, table amqp.Table, depth int) ([]byte, error) {
 // appendValue appends a value with the letter of its type. The library reads these types.
 func appendValue(b []byte, value any, depth int) ([]byte, error) {
 	if depth > MaxTableDepth {
-		return nil, errDeepTable
+		return nil, ErrDeepTable
 	}
 	switch v := value.(type) {
 	case nil:

@@ -56,7 +56,7 @@ func TestHostThatIsCutOffLeavesTimeForTheNext(t *testing.T) {
 	}
 	l.Close()
 	watchers.Wait()
-	if l.host.Name() != second {
-		t.Errorf("the connection leads to %s, want %s", l.host.Name(), second)
+	if l.Host().Name() != second {
+		t.Errorf("the connection leads to %s, want %s", l.Host().Name(), second)
 	}
 }

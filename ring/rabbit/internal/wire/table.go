@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"encoding/binary"
@@ -14,6 +14,7 @@ const (
 	MaxTableElements = 8_000 // elements of one table or array
 )
 
+// ErrUnreadable says why the library does not read the headers of a message.
 var ErrUnreadable = fmt.Errorf("the headers cannot be read: they have more than %d tables in each other, more than %d elements in one, or a value of an unknown type",
 	MaxTableDepth, MaxTableElements)
 
@@ -54,7 +55,7 @@ const HeaderUnreadable = "x-clockd-unreadable"
 // only header is HeaderUnreadable. changed reports which.
 func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
 	p, err := propertiesOf(frame)
-	if err != nil || isReadable(p.fields) {
+	if err != nil || isReadable(p.Fields) {
 		return frame, false // the library ends the connection for properties that are cut: the broker never sends them
 	}
 	return withHeadersAsBytes(frame), true
@@ -63,8 +64,8 @@ func withReadableHeaders(frame []byte) (readable []byte, changed bool) {
 // withHeadersAsBytes returns a copy of a whole content header frame whose only header is HeaderUnreadable.
 func withHeadersAsBytes(frame []byte) []byte {
 	return withFields(frame, func(b, fields []byte) []byte {
-		raw := fields[:min(len(fields), maxHeader)]
-		b = append(appendShort(b, HeaderUnreadable), 'x')
+		raw := fields[:min(len(fields), MaxHeader)]
+		b = append(AppendShort(b, HeaderUnreadable), 'x')
 		return append(binary.BigEndian.AppendUint32(b, uint32(len(raw))), raw...)
 	})
 }
@@ -79,7 +80,7 @@ func withoutCounts(frame []byte) []byte {
 			if size == 0 || size > len(rest) {
 				return append(b, fields...) // not complete
 			}
-			if kept := fields[:len(fields)-len(rest)+size]; !isCount(string(name)) {
+			if kept := fields[:len(fields)-len(rest)+size]; !IsCount(string(name)) {
 				b = append(b, kept...)
 			}
 			fields = rest[size:]
@@ -92,19 +93,22 @@ func withoutCounts(frame []byte) []byte {
 // appends them to b. A frame whose properties are cut, or that has no headers, is returned unchanged.
 func withFields(frame []byte, appendFields func(b, fields []byte) []byte) []byte {
 	p, err := propertiesOf(frame)
-	if err != nil || p.flags&flagHeaders == 0 {
+	if err != nil || p.Flags&FlagHeaders == 0 {
 		return frame
 	}
-	b := append([]byte(nil), frame[:frameHeadSize+contentHeaderSize]...)
-	b = append(b, p.before...)
+	b := append([]byte(nil), frame[:FrameHeadSize+ContentHeaderSize]...)
+	b = append(b, p.Before...)
 	at := len(b)
-	b = appendFields(append(b, 0, 0, 0, 0), p.fields)
+	b = appendFields(append(b, 0, 0, 0, 0), p.Fields)
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
-	return endFrame(append(b, p.after...), 0)
+	return EndFrame(append(b, p.After...), 0)
 }
 
 // propertiesOf divides the properties of a whole content header frame.
-func propertiesOf(frame []byte) (properties, error) {
-	const flagsAt = frameHeadSize + contentHeaderSize - 2
-	return divideProperties(frame[flagsAt : len(frame)-1])
+func propertiesOf(frame []byte) (Properties, error) {
+	const flagsAt = FrameHeadSize + ContentHeaderSize - 2
+	return DivideProperties(frame[flagsAt : len(frame)-1])
 }
+
+// IsCount reports whether the broker counts deliveries in the header.
+func IsCount(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }

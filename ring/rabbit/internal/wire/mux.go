@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"bufio"
@@ -27,14 +27,14 @@ const muxBuffer = 16 << 10
 // handled all frames before it, in particular the return of the same message.
 type mux struct {
 	net.Conn
-	confirms     *confirms     // confirms of the lane's own channel
-	sideConfirms sync.Map      // confirms of side channels: channel id to *confirms
+	confirms     *Confirms     // confirms of the lane's own channel
+	sideConfirms sync.Map      // confirms of side channels: channel id to *Confirms
 	openingSide  atomic.Bool   // true while a side channel is opened
 	lastSide     atomic.Uint32 // id of the last opened side channel
 
 	mu         sync.Mutex    // held during the writes of a message
 	writer     *bufio.Writer // always empty between two messages
-	frameHead  [frameHeadSize]byte
+	frameHead  [FrameHeadSize]byte
 	maxPayload int // largest payload of a frame; set before the first publish
 
 	// owned by the reading goroutine
@@ -55,7 +55,7 @@ func newMux(conn net.Conn) *mux {
 func (m *mux) setMaxFrame(frame int) {
 	m.maxPayload = math.MaxInt
 	if frame > 0 {
-		m.maxPayload = frame - frameOverhead
+		m.maxPayload = frame - FrameOverhead
 	}
 }
 
@@ -82,15 +82,15 @@ func (m *mux) publish(c *Channel, head, body []byte) error {
 	for len(body) > 0 {
 		part := body[:min(len(body), m.maxPayload)]
 		body = body[len(part):]
-		_, _ = m.writer.Write(appendFrameHead(m.frameHead[:0], frameBody, c.ID, len(part)))
+		_, _ = m.writer.Write(AppendFrameHead(m.frameHead[:0], FrameBody, c.ID, len(part)))
 		_, _ = m.writer.Write(part)
-		_ = m.writer.WriteByte(frameEnd)
+		_ = m.writer.WriteByte(FrameEnd)
 	}
 	return m.writer.Flush()
 }
 
 // heartbeat is a whole heartbeat frame.
-var heartbeat = [...]byte{frameHeartbeat, 0, 0, 0, 0, 0, 0, frameEnd}
+var heartbeat = [...]byte{FrameHeartbeat, 0, 0, 0, 0, 0, 0, FrameEnd}
 
 // Read returns the broker's frames, except the confirms of published messages. Instead of confirms it returns a
 // heartbeat. The broker sends no heartbeats while it sends confirms, and the library must see that it is alive.
@@ -113,19 +113,19 @@ func (m *mux) Read(p []byte) (int, error) {
 // nextFrame advances to the next frame for the library, and notes the confirms before it.
 func (m *mux) nextFrame() error {
 	for {
-		head, err := m.reader.Peek(frameHeadSize)
+		head, err := m.reader.Peek(FrameHeadSize)
 		if err != nil {
 			return err
 		}
 		size := binary.BigEndian.Uint32(head[3:])
 		noted := false
-		if head[0] == frameMethod {
+		if head[0] == FrameMethod {
 			if noted, err = m.takeConfirm(binary.BigEndian.Uint16(head[1:]), size); err != nil {
 				return err
 			}
 		}
 		if !noted {
-			m.passThrough = frameOverhead + uint64(size)
+			m.passThrough = FrameOverhead + uint64(size)
 			return nil
 		}
 		if m.reader.Buffered() == 0 {
@@ -136,12 +136,12 @@ func (m *mux) nextFrame() error {
 }
 
 // confirmsOf returns the confirms of a channel, nil if its confirms belong to the library.
-func (m *mux) confirmsOf(channel uint16) *confirms {
+func (m *mux) confirmsOf(channel uint16) *Confirms {
 	if channel == m.channel {
 		return m.confirms
 	}
 	if c, ok := m.sideConfirms.Load(channel); ok {
-		return c.(*confirms) //nolint:errcheck // the map stores no other type
+		return c.(*Confirms) //nolint:errcheck // the map stores no other type
 	}
 	return nil
 }
@@ -156,28 +156,28 @@ func (m *mux) takeConfirm(channel uint16, size uint32) (noted bool, err error) {
 	if size > confirmSize || size < 4 {
 		return false, nil
 	}
-	frame, err := m.reader.Peek(frameOverhead + int(size))
-	if err != nil || frame[len(frame)-1] != frameEnd {
+	frame, err := m.reader.Peek(FrameOverhead + int(size))
+	if err != nil || frame[len(frame)-1] != FrameEnd {
 		return false, err
 	}
-	payload := frame[frameHeadSize:]
+	payload := frame[FrameHeadSize:]
 	id := binary.BigEndian.Uint32(payload)
 	switch {
-	case id == confirmSelectOk && m.openingSide.Load():
+	case id == ConfirmSelectOk && m.openingSide.Load():
 		m.lastSide.Store(uint32(channel))
-	case id == confirmSelectOk:
+	case id == ConfirmSelectOk:
 		m.channel = channel
 	}
-	if size != confirmSize || (id != basicAck && id != basicNack) {
+	if size != confirmSize || (id != BasicAck && id != BasicNack) {
 		return false, nil
 	}
 	confirms := m.confirmsOf(channel)
 	if confirms == nil {
 		return false, nil
 	}
-	a := acked
-	if id == basicNack {
-		a = nacked
+	a := Acked
+	if id == BasicNack {
+		a = Nacked
 	}
 	const multiple = 1
 	confirms.note(binary.BigEndian.Uint64(payload[4:]), payload[12]&multiple != 0, a)

@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"bytes"
@@ -7,30 +7,31 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
 // contentOf returns the content frames of one message. properties and body are sizes in bytes. maxPayload is the
 // largest payload of a body frame.
-func contentOf(channel uint16, properties, body, maxPayload int) []frame {
-	head := binary.BigEndian.AppendUint64([]byte{0, classBasic, 0, 0}, uint64(body))
+func contentOf(channel uint16, properties, body, maxPayload int) []scripted.Frame {
+	head := binary.BigEndian.AppendUint64([]byte{0, scripted.ClassOfBasic, 0, 0}, uint64(body))
 	head = append(head, 0x90, 0) // flags: content type and delivery mode
-	frames := []frame{{frameHeader, channel, append(head, bytes.Repeat([]byte{'p'}, properties)...)}}
+	frames := []scripted.Frame{scripted.FrameOf(scripted.KindHeader, channel, append(head, bytes.Repeat([]byte{'p'}, properties)...))}
 	for ; body > 0; body -= maxPayload {
-		frames = append(frames, frame{frameBody, channel, bytes.Repeat([]byte{'b'}, min(maxPayload, body))})
+		frames = append(frames, scripted.FrameOf(scripted.KindBody, channel, bytes.Repeat([]byte{'b'}, min(maxPayload, body))))
 	}
 	return frames
 }
 
 // withoutContent returns a copy of a header frame. With properties it drops the properties, like boundedConn.
-func withoutContent(header frame, properties bool) frame {
-	p := bytes.Clone(header.payload)
+func withoutContent(header scripted.Frame, properties bool) scripted.Frame {
+	p := bytes.Clone(header.Payload)
 	if properties {
-		p = append(p[:contentHeaderSize-2:contentHeaderSize-2], 0, 0)
+		p = append(p[:ContentHeaderSize-2:ContentHeaderSize-2], 0, 0)
 	}
-	return frame{header.kind, header.channel, p}
+	return scripted.FrameOf(header.Kind, header.Channel, p)
 }
 
 // For every stream, read in pieces of any size: boundedConn removes bodies and properties over their bounds, and
@@ -39,26 +40,26 @@ func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		maxBody := rapid.SampledFrom([]int{0, 50}).Draw(t, "most")
-		var stream, want []frame
+		var stream, want []scripted.Frame
 		for range rapid.IntRange(0, 12).Draw(t, "messages") {
 			channel := uint16(rapid.IntRange(1, 2).Draw(t, "channel"))
 			stream, want = append(stream, confirmSelectOkFrame), append(want, confirmSelectOkFrame)
-			properties := rapid.SampledFrom([]int{0, 30, maxHeader - contentHeaderSize, maxHeader,
+			properties := rapid.SampledFrom([]int{0, 30, MaxHeader - ContentHeaderSize, MaxHeader,
 				3 * muxBuffer}).Draw(t, "properties")
 			size := rapid.SampledFrom([]int{0, 1, 49, 50, 51, 3 * muxBuffer}).Draw(t, "body")
 			message := contentOf(channel, properties, size,
 				rapid.SampledFrom([]int{17, 4000, 2 * muxBuffer}).Draw(t, "room"))
 			stream = append(stream, message...)
-			header := withoutContent(message[0], properties > maxHeader-contentHeaderSize)
+			header := withoutContent(message[0], properties > MaxHeader-ContentHeaderSize)
 			if size > maxBody {
-				binary.BigEndian.PutUint64(header.payload[bodySizeAt:], 0)
+				binary.BigEndian.PutUint64(header.Payload[bodySizeAt:], 0)
 				want = append(want, header)
 				continue
 			}
 			want = append(append(want, header), message[1:]...)
 		}
 		c := newBoundedConn(&recorder{}, maxBody)
-		c.reader.Reset(&chunks{t: t, left: encode(stream...)})
+		c.reader.Reset(&chunks{t: t, left: scripted.Encode(stream...)})
 		var got []byte
 		p := make([]byte, rapid.SampledFrom([]int{1, 3, 7, 8, 4096, 4 * muxBuffer}).Draw(t, "buffer"))
 		for {
@@ -71,48 +72,28 @@ func TestBoundedConnDropsLargeContentOnly(t *testing.T) {
 				t.Fatalf("read %d bytes, %v", n, err)
 			}
 		}
-		if got = bytes.ReplaceAll(got, heartbeat[:], nil); !bytes.Equal(got, encode(want...)) {
+		if got = bytes.ReplaceAll(got, heartbeat[:], nil); !bytes.Equal(got, scripted.Encode(want...)) {
 			t.Fatalf("the library reads %d bytes, which differ from the wanted %d bytes", len(got),
-				len(encode(want...)))
+				len(scripted.Encode(want...)))
 		}
 	})
-}
-
-// A message over the bound is not held in memory, and later wake-ups arrive.
-func TestWakeUpOverTheBoundArrivesWithoutBody(t *testing.T) {
-	t.Parallel()
-	l, _ := listen(t, wakesOf(t, shared(t)))
-	l.follow(t, 7)
-	l.Send(7, []byte(strings.Repeat("x", maxWakeBody)))
-	l.Send(7, []byte(strings.Repeat("x", maxWakeBody+1)))
-	l.Send(7, []byte("behind it"))
-	for _, want := range []int{maxWakeBody, 0, len("behind it")} {
-		select {
-		case body := <-l.bodies:
-			if len(body) != want {
-				t.Errorf("a body of %d bytes, want %d", len(body), want)
-			}
-		case <-time.After(30 * time.Second):
-			t.Fatal("no wake-up")
-		}
-	}
 }
 
 // The broker may add both headers anywhere in the table. No content of the table, valid or not, changes the result
 // otherwise.
 func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
-	f.Add(uint16(flagHeaders), []byte("\x04mineS\x00\x00\x00\x01m"), uint8(0))
-	f.Add(uint16(flagHeaders|flagContentType|flagUserID), []byte("\x10x-delivery-countS\x00\x00\x00\xff"), uint8(1))
-	f.Add(uint16(flagHeaders|flagContentEncoding|flagDeliveryMode), []byte("\x04bool"), uint8(200))
+	f.Add(uint16(FlagHeaders), []byte("\x04mineS\x00\x00\x00\x01m"), uint8(0))
+	f.Add(uint16(FlagHeaders|FlagContentType|FlagUserID), []byte("\x10x-delivery-countS\x00\x00\x00\xff"), uint8(1))
+	f.Add(uint16(FlagHeaders|FlagContentEncoding|FlagDeliveryMode), []byte("\x04bool"), uint8(200))
 	f.Fuzz(func(t *testing.T, flags uint16, table []byte, cut uint8) {
 		payload := func(table []byte) []byte {
-			p := binary.BigEndian.AppendUint16(make([]byte, contentHeaderSize-2), flags)
-			for _, flag := range []uint16{flagContentType, flagContentEncoding} {
+			p := binary.BigEndian.AppendUint16(make([]byte, ContentHeaderSize-2), flags)
+			for _, flag := range []uint16{FlagContentType, FlagContentEncoding} {
 				if flags&flag != 0 {
-					p = appendShort(p, strings.Repeat("c", 255))
+					p = scripted.ShortText(p, strings.Repeat("c", 255))
 				}
 			}
-			if flags&flagHeaders != 0 {
+			if flags&FlagHeaders != 0 {
 				p = append(binary.BigEndian.AppendUint32(p, uint32(len(table))), table...)
 			}
 			return p
@@ -122,11 +103,11 @@ func FuzzLastingSizeIgnoresTheBrokersCounts(f *testing.F) {
 			got < len(plain)-2*countHeaderSize {
 			t.Fatalf("a payload of %d bytes has the lasting size %d", len(plain), got)
 		}
-		lastingSize(plain[:max(contentHeaderSize, len(plain)-int(cut))]) // does not panic
-		if flags&flagHeaders == 0 || bytes.Contains(table, []byte("-count")) {
+		lastingSize(plain[:max(ContentHeaderSize, len(plain)-int(cut))]) // does not panic
+		if flags&FlagHeaders == 0 || bytes.Contains(table, []byte("-count")) {
 			return
 		}
-		counts := appendInt64(appendInt64(nil, "x-delivery-count", 3), "x-acquired-count", 4)
+		counts := AppendInt64(AppendInt64(nil, "x-delivery-count", 3), "x-acquired-count", 4)
 		if got, want := lastingSize(payload(append(counts, table...))), lastingSize(plain); got != want {
 			t.Fatalf("the broker's counts change the lasting size from %d to %d", want, got)
 		}
@@ -142,10 +123,10 @@ func TestLastingSizeSkipsValuesOfEveryType(t *testing.T) {
 	}
 	var table []byte
 	for _, value := range values {
-		table = append(appendShort(table, "mine"), value...)
+		table = append(scripted.ShortText(table, "mine"), value...)
 	}
-	table = appendInt64(appendInt64(table, "x-delivery-count", 3), "x-delivery-count", 4) // the second one is the sender's
-	payload := binary.BigEndian.AppendUint16(make([]byte, contentHeaderSize-2), flagHeaders|flagDeliveryMode)
+	table = AppendInt64(AppendInt64(table, "x-delivery-count", 3), "x-delivery-count", 4) // the second one is the sender's
+	payload := binary.BigEndian.AppendUint16(make([]byte, ContentHeaderSize-2), FlagHeaders|FlagDeliveryMode)
 	payload = append(binary.BigEndian.AppendUint32(payload, uint32(len(table))), table...)
 	if got, want := lastingSize(payload), len(payload)-countHeaderSize; got != want {
 		t.Errorf("the lasting size is %d, want %d", got, want)

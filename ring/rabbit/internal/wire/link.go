@@ -1,4 +1,4 @@
-package rabbit
+package wire
 
 import (
 	"context"
@@ -67,6 +67,9 @@ func (l *Link) block(b amqp.Blocking) {
 	clock.Signal(l.blockedChanged)
 }
 
+// Host returns the host of the connection.
+func (l *Link) Host() *Host { return l.host }
+
 // Address returns the address of the connection's host, without user and password.
 func (l *Link) Address() string { return l.host.address() }
 
@@ -93,12 +96,12 @@ func (l *Link) MaxProperties() int {
 	if l.conn.Config.FrameSize == 0 {
 		return 0
 	}
-	return l.conn.Config.FrameSize - frameOverhead - contentHeaderSize
+	return l.conn.Config.FrameSize - FrameOverhead - ContentHeaderSize
 }
 
 // Bounded calls do, and kills the connection if do takes longer than DialTimeout. The library's calls take no context.
 // Each step of a set-up has its own time, so that a set-up of many steps succeeds over a slow network too. If do fails,
-// the link leaves its host (leaveUnlessRefused).
+// the link leaves its host (LeaveUnlessRefused).
 func (l *Link) Bounded(do func() error) error {
 	timer := time.AfterFunc(l.broker.DialTimeout, l.Kill)
 	err := do()
@@ -121,10 +124,10 @@ func (l *Link) LeaveUnlessRefused(err error) {
 }
 
 // Leave makes the next dial start with the next host.
-func (l *Link) Leave() { l.broker.turn.leave(l.host) }
+func (l *Link) Leave() { l.broker.Leave(l.host) }
 
 // LeaveUnconfirming is Leave for a host that serves connections, but does not take or does not confirm the messages of
-// a delivery. It does nothing within unconfirmingInterval after the last such leave. It reports whether the current
+// a delivery. It does nothing within UnconfirmingInterval after the last such leave. It reports whether the current
 // host has changed.
 func (l *Link) LeaveUnconfirming() bool { return l.broker.turn.leaveUnconfirming(l.host) }
 
@@ -170,7 +173,7 @@ type Channel struct {
 
 	// only for channels of a connection for Messages
 	ID       uint16
-	Confirms *confirms
+	Confirms *Confirms
 }
 
 // Channel opens a channel in confirm mode for batches of up to size messages. It waits for the broker without a limit:
@@ -202,6 +205,9 @@ func (l *Link) SideChannel(size int) (*Channel, error) {
 	l.mux.sideConfirms.Store(c.ID, c.Confirms)
 	return c, nil
 }
+
+// Closed returns the channel that gets the reason when the broker closes the channel.
+func (c *Channel) Closed() <-chan *amqp.Error { return c.closed }
 
 // NextReturn takes a returned message from the buffer, if there is one.
 func (c *Channel) NextReturn() (r amqp.Return, some bool) {
@@ -304,6 +310,7 @@ func (r reply) Error() string {
 
 func (r reply) Unwrap() error { return r.cause }
 
+// Describe returns err with the text of the broker if it is an error of the library.
 func Describe(err error) error {
 	var e *amqp.Error
 	if !errors.As(err, &e) {
