@@ -75,9 +75,6 @@ func (s *Server) refuse(c echo.Context, err error, write func(http.ResponseWrite
 	write(c.Response(), c.Request(), status, e)
 }
 
-// RingsElsewhere returns an error that says where the application's rings go, if they do not go to subscribers.
-func (s *Server) RingsElsewhere(application string) error { return s.ringsElsewhere(application) }
-
 // Ready reports whether /readyz is 200.
 func (s *Server) Ready() bool {
 	r := s.readyNow()

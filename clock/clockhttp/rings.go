@@ -27,7 +27,7 @@ func (s *Server) rings(c echo.Context) error {
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	if err := s.ringsElsewhere(app); err != nil {
+	if err := s.RingsElsewhere(app); err != nil {
 		return err
 	}
 	if err := front.FindVanished(c.Request()); err != nil {
@@ -47,8 +47,8 @@ func (s *Server) rings(c echo.Context) error {
 	return e.result(stream.Run(c.Request().Context()))
 }
 
-// ringsElsewhere returns an error if the application's rings do not go to its stream.
-func (s *Server) ringsElsewhere(app string) error {
+// RingsElsewhere returns an error if the application's rings do not go to its stream. The error says where they go.
+func (s *Server) RingsElsewhere(app string) error {
 	applied := AppliedSettings{Target: clock.TargetStream, Subscribable: true}
 	if s.settings != nil {
 		applied = s.settings.Applied(app)
