@@ -132,7 +132,7 @@ func remoteAddress(r *http.Request) netip.Addr {
 	return hostOf(remote.Addr())
 }
 
-// By returns the name for the answers of a request that names nobody: the name of the caller's token, or the address of
+// By returns the name for the answers of a request without a name: the name of the caller's token, or the address of
 // the client.
 func By(r *http.Request) string {
 	if name := CallerOf(r).Name(); name != "" {
@@ -147,7 +147,7 @@ func clientAddress(r *http.Request) string {
 	return address
 }
 
-// Actor returns who sends a request, for the audit.
+// Actor returns the sender of a request, as the audit records it.
 func Actor(r *http.Request) *clock.Actor {
 	caller := CallerOf(r)
 	return &clock.Actor{Name: caller.Name(), Token: caller.TokenID(), From: clientAddress(r)}

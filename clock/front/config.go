@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config holds the address and the limits of the port, for all interfaces on it.
+// Config holds the address and the limits of the port.
 type Config struct {
 	Listen string   // address to listen on; default 127.0.0.1:8080
 	Hosts  []string // names of this server, besides IP addresses and loopback names; without port

@@ -1,6 +1,6 @@
 // Package front is what the interfaces on a node's port share: HTTP (clockhttp), and gRPC (clockgrpc). It has the
 // connections, the guard against pages of other sites, the callers, the memory of requests, and the failures. It knows
-// no route, no format of a body, and no alarm beyond those in failures.
+// no route, no format of a body, and of alarms only the ones in failures.
 //
 //	connection ──▶ Listener ──▶ net/http ──▶ clockhttp: route ──▶ Front.Admit ──▶ handler ──▶ response
 //	               limits,       HTTP/1.1      │                   guard, caller     │
@@ -34,7 +34,7 @@
 //	too many connections            a connection over a limit gets 503 and is closed at once               the client reconnects
 //	too many streams over HTTP/2    503 overloaded to further ones; other requests are served              the client repeats
 //	no valid token                  401 with the reason; lasting responses end                             a person makes a token
-//	token does not allow it         403 with what is missing                                               a person changes the token
+//	token does not allow it         403 with the missing right                                             a person changes the token
 //	token does too much             429 with Retry-After                                                   the client repeats
 //	client's host vanishes          within 20 s the kernel ends the connection (FindVanished), or on       the client reconnects
 //	                                HTTP/2 the server, whose ping gets no response

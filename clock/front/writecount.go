@@ -15,7 +15,7 @@ type writeCount struct {
 	mu    sync.Mutex
 	begun uint64        // number of the latest write that has begun
 	ended uint64        // highest number of a write that has ended without an error
-	next  chan struct{} // closed when ended rises; nil: nobody waits
+	next  chan struct{} // closed when ended rises; nil: no one waits
 }
 
 // begin returns the number of a write that begins now.

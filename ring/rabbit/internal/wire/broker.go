@@ -56,7 +56,7 @@ func (b *Broker) Reason(role string, err error) string { return b.turn.reason(ro
 // NextHost returns the host that the next dial tries first.
 func (b *Broker) NextHost() *Host { return b.turn.inTurn()[0] }
 
-// Leave makes the next dial start with the host after h, if h is the one that it would start with.
+// Leave makes the next dial start with the host after h, if h is the current host.
 func (b *Broker) Leave(h *Host) { b.turn.leave(h) }
 
 // HostOf returns the host of the role's last connection, nil if the last dial reached no host or is under way.
@@ -151,7 +151,7 @@ func (b *Broker) open(ctx context.Context, role string, use Use, l *Link, connec
 	return err
 }
 
-// Use says what lies between the library and the socket of a connection.
+// Use puts a net.Conn of this package between the library and the socket of a connection.
 type Use func(l *Link, conn net.Conn) net.Conn
 
 // Plain leaves the connection to the library.

@@ -1,10 +1,10 @@
-// Package wire has the connections of package rabbit to the hosts of a broker: how they are opened, what is written to
-// them and when, and what is read past the library. It knows nothing of rings, answers and delayed messages.
+// Package wire has the connections of package rabbit to the hosts of a broker: it opens them, bounds and gathers
+// their writes, and reads confirms past the library. It knows nothing of rings, answers and delayed messages.
 //
 // A Broker dials its hosts in turn. Each connection is a Link. The library, amqp091-go, runs it: handshake, heartbeats,
 // channels, returns, blocking, the end. Its own recovery is not used: after a recovery, the ack of a later message
-// resolves the confirmation of an earlier message. What lies between the library and the socket is the connection's
-// Use.
+// resolves the confirmation of an earlier message. The Use of a connection is the part between the library and the
+// socket.
 //
 //	Messages     messages ──▶ mux ──▶ TLS (if any) ──▶ wire ──▶ socket     the wire bounds, gathers and counts the writes
 //	             confirms ◀── mux ◀── TLS ◀── wire ◀── socket              the mux takes acks and nacks out of the frames
@@ -21,7 +21,7 @@
 //
 //  1. A confirm is noted only after the library has handled all frames before it. So the return of an acked message is
 //     already in the channel's buffer. If the broker sends several confirms for one message, the first counts.
-//  2. No byte of a delivery goes to the operating system after its write limit, but for one piece of a stopped process
+//  2. No byte of a delivery goes to the operating system after its write limit, except one piece of a stopped process
 //     (package ring, Late bytes). The wire reads the monotonic clock immediately before each system call of a delivery.
 //     A process that was stopped and continues too late breaks its connection.
 //  3. The wire counts the bytes that it accepted and the bytes that it wrote (Mark, Sent). A message that begins at or
