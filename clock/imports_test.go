@@ -59,6 +59,7 @@ var importTable = []struct {
 	{"ring/rabbit", []string{"clock", "clock/settings", "ring", "internal"}},
 	{"ring/rabbit/internal/wire", []string{"clock", "ring", "ring/rabbit/internal/scripted"}},
 	{"ring/rabbit/internal/scripted", nil},
+	{"ring/rabbit/internal/rabbittest", []string{"ring/rabbit/internal/scripted"}},
 	{"ring/*", []string{"clock", "clock/settings", "ring"}},
 	{"schema/...", nil},
 	{"queries/...", nil},

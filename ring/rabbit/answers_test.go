@@ -17,6 +17,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -118,42 +119,9 @@ func runAnswers(
 	for _, change := range changes {
 		change(a)
 	}
-	stop = background(tb, a.Run)
+	stop = rabbittest.Background(tb, a.Run)
 	tb.Cleanup(stop)
 	return a, stop
-}
-
-// openWithAnswerQueue opens the broker and declares a queue of answers, which the end of the test deletes.
-func openWithAnswerQueue(tb testing.TB, url string, args amqp.Table) *broker {
-	tb.Helper()
-	b := open(tb, url)
-	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil)) // for the cleanup
-	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, args)
-	b.must(err)
-	tb.Cleanup(func() { b.remove(answerQueue(b.exchange)) })
-	return b
-}
-
-// publishAnswer publishes an answer like an application: to reply_to, through the default exchange.
-func (b *broker) publishAnswer(d amqp.Publishing) {
-	b.tb.Helper()
-	b.must(b.ch.Publish("", answerQueue(b.exchange), true, false, d))
-}
-
-func (b *broker) ack(alarm int) {
-	b.tb.Helper()
-	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", alarm),
-		DeliveryMode: amqp.Persistent})
-}
-
-// queuedAnswers returns the number of messages in the queue of answers that no consumer has. The broker puts back those
-// of a consumer soon after its end.
-func (b *broker) queuedAnswers() int {
-	b.tb.Helper()
-	b.channel()
-	q, err := b.ch.QueueDeclarePassive(answerQueue(b.exchange), true, false, false, false, nil)
-	b.must(err)
-	return q.Messages
 }
 
 func (a *Answers) counted(kind, result string) float64 {
@@ -162,7 +130,7 @@ func (a *Answers) counted(kind, result string) float64 {
 
 func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer, out := newFakeAnswerer(), new(bytes.Buffer)
 	var got []clock.Answer
 	results := map[int64]error{
@@ -175,21 +143,21 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 		return results[a.Ring.AlarmID]
 	}
 	for i, kind := range []string{"alarm.ack", "alarm.release", "alarm.bury", "alarm.touch"} {
-		b.publishAnswer(amqp.Publishing{
+		b.PublishAnswer(amqp.Publishing{
 			Type: kind, AppId: "shop", Body: []byte("SECRET"),
 			Headers: headers{"x-message-id": fmt.Sprintf("%d.1.1", i+1),
 				"x-delay": []any{int8(1), int16(1), int32(1), "1"}[i], "x-reason": "why"},
 		})
 	}
 	for _, d := range malformed {
-		b.publishAnswer(amqp.Publishing{Type: d.Type, CorrelationId: d.CorrelationId, Headers: d.Headers,
+		b.PublishAnswer(amqp.Publishing{Type: d.Type, CorrelationId: d.CorrelationId, Headers: d.Headers,
 			Body: []byte("SECRET")})
 	}
-	b.ack(9)
-	a, stop := runAnswers(t, b.config(), answerer, out)
-	eventually(t, 5*time.Second, "the last answer", func() bool { return answerer.count() == 2 })
+	b.Ack(9)
+	a, stop := runAnswers(t, configOf(b), answerer, out)
+	rabbittest.Eventually(t, 5*time.Second, "the last answer", func() bool { return answerer.count() == 2 })
 	stop()
-	if n := b.queuedAnswers(); n != 0 {
+	if n := b.QueuedAnswers(); n != 0 {
 		t.Errorf("%d answers are still in the queue", n)
 	}
 	for i, kind := range []clock.AnswerKind{clock.Ack, clock.Release, clock.Bury, clock.Touch} {
@@ -224,7 +192,7 @@ func TestAnswersAreCountedByKindAndResult(t *testing.T) {
 // messages between them.
 func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer := newFakeAnswerer()
 	down := map[int]error{
 		0: &clock.Error{Kind: clock.ErrUnavailable, Detail: "no database", RetryAfter: 50 * time.Millisecond},
@@ -234,16 +202,16 @@ func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 	answerer.judge = func(a clock.Answer) error { return down[int(a.Ring.AlarmID)%3] }
 	const n = 1500
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 		if i%100 == 0 {
-			b.publishAnswer(amqp.Publishing{Type: "no answer"}) // acked at once, although others of the batch are requeued
+			b.PublishAnswer(amqp.Publishing{Type: "no answer"}) // acked at once, although others of the batch are requeued
 		}
 	}
-	a, stop := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 10*time.Second, "answers were requeued several times",
+	a, stop := runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 10*time.Second, "answers were requeued several times",
 		func() bool { return a.counted("ack", "requeued") > 1500 })
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	stop()
 	if m := a.counted("unknown", "malformed"); m != n/100 {
 		t.Errorf("%v malformed, want %d", m, n/100)
@@ -251,35 +219,20 @@ func TestAnswersAreAppliedOnceTheServiceIsBack(t *testing.T) {
 	// Answers whose acks did not leave before the end come again, in the next run. On a machine that is not busy there
 	// are none.
 	const runs = 5
-	for run := 0; !b.answersStayAway(); run++ {
+	for run := 0; !b.AnswersStayAway(); run++ {
 		if run == runs {
 			t.Fatalf("answers are in the queue again after %d runs", runs)
 		}
-		_, stop = runAnswers(t, b.config(), answerer, nil)
-		eventually(t, 10*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+		_, stop = runAnswers(t, configOf(b), answerer, nil)
+		rabbittest.Eventually(t, 10*time.Second, "the queue is empty", func() bool { return b.QueuedAnswers() == 0 })
 		stop()
 	}
-}
-
-// answersStayAway reports whether the queue of answers stays empty for a second: the broker returns answers without an
-// ack some time after their consumer has ended.
-func (b *broker) answersStayAway() bool {
-	b.tb.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range 50 {
-		if b.queuedAnswers() != 0 {
-			return false
-		}
-		<-tick.C
-	}
-	return true
 }
 
 // The end does not wait for the pause before a requeue. Answers that were not applied are in the queue again.
 func TestUnappliedAnswersStayInTheQueueAtTheEnd(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer := newFakeAnswerer()
 	answerer.judge = func(a clock.Answer) error {
 		if a.Ring.AlarmID == 3 {
@@ -291,13 +244,14 @@ func TestUnappliedAnswersStayInTheQueueAtTheEnd(t *testing.T) {
 		return &clock.Error{Kind: clock.ErrUnavailable, Detail: "no database", RetryAfter: time.Hour}
 	}
 	for i := range 5 {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
-	a, stop := runAnswers(t, b.config(), answerer, nil, func(a *Answers) { a.longestPause = time.Hour })
-	eventually(t, 5*time.Second, "an answer is requeued", func() bool { return a.counted("ack", "requeued") > 0 })
+	a, stop := runAnswers(t, configOf(b), answerer, nil, func(a *Answers) { a.longestPause = time.Hour })
+	rabbittest.Eventually(t, 5*time.Second, "an answer is requeued",
+		func() bool { return a.counted("ack", "requeued") > 0 })
 	stop() // does not wait for the pause of an hour
-	eventually(t, 5*time.Second, "the other answers are in the queue again",
-		func() bool { return b.queuedAnswers() == 5-answerer.count() })
+	rabbittest.Eventually(t, 5*time.Second, "the other answers are in the queue again",
+		func() bool { return b.QueuedAnswers() == 5-answerer.count() })
 	if answerer.count() > 1 {
 		t.Errorf("accepted %v", answerer.accepted)
 	}
@@ -306,13 +260,13 @@ func TestUnappliedAnswersStayInTheQueueAtTheEnd(t *testing.T) {
 // The end waits for taken answers, and takes no others.
 func TestRunSettlesTakenAnswersBeforeItEnds(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
-	cfg := b.config()
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
+	cfg := configOf(b)
 	cfg.AnswerPrefetch = 10
 	answerer := newFakeAnswerer()
 	answerer.release = make(chan struct{})
 	for i := range 50 {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
 	_, stop := runAnswers(t, cfg, answerer, nil)
 	<-answerer.waiting
@@ -332,36 +286,37 @@ func TestRunSettlesTakenAnswersBeforeItEnds(t *testing.T) {
 	if n < 1 || n > 10 {
 		t.Errorf("%d answers were applied, with a prefetch of 10", n)
 	}
-	eventually(t, 5*time.Second, "the other answers stay in the queue",
-		func() bool { return b.queuedAnswers() == 50-n })
+	rabbittest.Eventually(t, 5*time.Second, "the other answers stay in the queue",
+		func() bool { return b.QueuedAnswers() == 50-n })
 }
 
 // The end waits at most answerDrain for a hanging call. The answer stays in the queue.
 func TestHangingAnswersDoNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer := newFakeAnswerer()
 	answerer.release = make(chan struct{})
-	b.ack(1)
-	_, stop := runAnswers(t, b.config(), answerer, nil)
+	b.Ack(1)
+	_, stop := runAnswers(t, configOf(b), answerer, nil)
 	<-answerer.waiting
 	stop()
 	if !errors.Is(answerer.contextErr(), context.Canceled) {
 		t.Errorf("the context of the answers ended with %v, not by the end of Run", answerer.contextErr())
 	}
-	eventually(t, 5*time.Second, "the answer stays in the queue", func() bool { return b.queuedAnswers() == 1 })
+	rabbittest.Eventually(t, 5*time.Second, "the answer stays in the queue",
+		func() bool { return b.QueuedAnswers() == 1 })
 }
 
 func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
-	p, via := proxyTo(t, b.url)
-	cut := b.config()
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	cut := configOf(b)
 	cut.URL = via
 	answerers := []*fakeAnswerer{newFakeAnswerer(), newFakeAnswerer(), newFakeAnswerer()}
 	var stops []func()
 	for i, answerer := range answerers {
-		cfg := b.config()
+		cfg := configOf(b)
 		if i == 0 {
 			cfg = cut
 		}
@@ -382,12 +337,12 @@ func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
 	}
 	const n = 6000
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 		if i%1000 == 500 {
-			p.cut()
+			p.Cut()
 		}
 	}
-	eventually(t, 20*time.Second, "all answers", func() bool { return all() == n })
+	rabbittest.Eventually(t, 20*time.Second, "all answers", func() bool { return all() == n })
 	for i, answerer := range answerers {
 		if answerer.count() == 0 {
 			t.Errorf("consumer %d got no answer", i)
@@ -396,23 +351,24 @@ func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	if left := b.queuedAnswers(); left != 0 {
+	if left := b.QueuedAnswers(); left != 0 {
 		t.Errorf("%d answers are still in the queue", left)
 	}
 }
 
 func TestAnswersAreSubmittedInBatches(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	const n = 10_000
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
-	eventually(t, 10*time.Second, "all answers are in the queue", func() bool { return b.queuedAnswers() == n })
+	rabbittest.Eventually(t, 10*time.Second, "all answers are in the queue",
+		func() bool { return b.QueuedAnswers() == n })
 	answerer := newFakeAnswerer()
 	began := time.Now()
-	runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 30*time.Second, "all answers", func() bool { return answerer.count() == n })
+	runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 30*time.Second, "all answers", func() bool { return answerer.count() == n })
 	t.Logf("%.0f answers a second in %d batches", n/time.Since(began).Seconds(), len(answerer.batches))
 	if len(answerer.batches) > n/2 { // the exact number depends on the speeds of broker and answerer
 		t.Errorf("%d batches", len(answerer.batches))
@@ -422,25 +378,28 @@ func TestAnswersAreSubmittedInBatches(t *testing.T) {
 // A waiting answer delays no other answer. The others are settled before it, and the broker sends more.
 func TestSlowAnswerDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
-	cfg := b.config()
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
+	cfg := configOf(b)
 	cfg.AnswerPrefetch = 10
 	answerer := newFakeAnswerer()
 	answerer.locked, answerer.unlock = func(a clock.Answer) bool { return a.Ring.AlarmID%20 == 1 }, make(chan struct{})
 	const n = 100
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	eventually(t, 30*time.Second, "the other answers are applied", func() bool { return answerer.count() == n-n/20 })
+	rabbittest.Eventually(t, 30*time.Second, "the other answers are applied",
+		func() bool { return answerer.count() == n-n/20 })
 	stop() // waits answerDrain for the slow answers, which then go back to the queue
-	eventually(t, 30*time.Second, "the other answers are acked", func() bool { return b.queuedAnswers() == n/20 })
+	rabbittest.Eventually(t, 30*time.Second, "the other answers are acked",
+		func() bool { return b.QueuedAnswers() == n/20 })
 	if accepted := a.counted("ack", "accepted"); accepted != n-n/20 {
 		t.Errorf("%v accepted", accepted)
 	}
 	close(answerer.unlock)
 	runAnswers(t, cfg, answerer, nil)
-	eventually(t, 30*time.Second, "the slow answers are applied, too", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 30*time.Second, "the slow answers are applied, too",
+		func() bool { return answerer.count() == n })
 	for id, times := range answerer.accepted {
 		if times != 1 {
 			t.Errorf("answer of alarm %d was applied %d times", id, times)
@@ -450,15 +409,15 @@ func TestSlowAnswerDelaysNoOther(t *testing.T) {
 
 // The bodies of answers take no memory, whatever their size and number, because they are read and dropped.
 func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
-	b := openWithAnswerQueue(t, sharedURL, amqp.Table{amqp.QueueTypeArg: "classic"})
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, amqp.Table{amqp.QueueTypeArg: "classic"})
 	const n, size = 60, 4 << 20
 	body := make([]byte, size)
 	for i := range n {
-		b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", i+1), Body: body})
+		b.PublishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", i+1), Body: body})
 	}
-	b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1",
+	b.PublishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1",
 		Headers: headers{"x-reason": strings.Repeat("x", 2*wire.MaxHeader)}})
-	b.ack(n + 1)
+	b.Ack(n + 1)
 	answerer := newFakeAnswerer()
 	answerer.locked, answerer.unlock = func(clock.Answer) bool { return true }, make(chan struct{})
 	held := func() uint64 {
@@ -468,7 +427,7 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := held()
-	a, _ := runAnswers(t, b.config(), answerer, nil)
+	a, _ := runAnswers(t, configOf(b), answerer, nil)
 	taken := func() (n int) {
 		answerer.mu.Lock()
 		defer answerer.mu.Unlock()
@@ -477,14 +436,14 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, time.Minute, "all answers are taken", func() bool { return taken() == n+1 })
+	rabbittest.Eventually(t, time.Minute, "all answers are taken", func() bool { return taken() == n+1 })
 	after := held()
 	t.Logf("%d answers of %d MiB in flight hold %d KiB", n, size>>20, (int64(after)-int64(before))>>10)
 	if after > before+16<<20 {
 		t.Errorf("%d answers in flight hold %d MiB", n, (after-before)>>20)
 	}
 	close(answerer.unlock)
-	eventually(t, 30*time.Second, "all answers are applied", func() bool { return answerer.count() == n+1 })
+	rabbittest.Eventually(t, 30*time.Second, "all answers are applied", func() bool { return answerer.count() == n+1 })
 	if m := a.counted("unknown", "malformed"); m != 1 {
 		t.Errorf("%v malformed, want 1: the answer with too large headers", m)
 	}
@@ -493,54 +452,43 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 // A message whose headers the library would not read stops no answer: it is no answer, and is acked.
 func TestUnreadableHeadersStopNoAnswers(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	for _, headers := range unreadable() {
-		b.publishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1", Headers: headers})
+		b.PublishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1", Headers: headers})
 	}
-	b.ack(1)
+	b.Ack(1)
 	answerer := newFakeAnswerer()
-	a, stop := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 30*time.Second, "the answer is applied", func() bool { return answerer.count() == 1 })
-	eventually(t, 30*time.Second, "the others are refused",
+	a, stop := runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 30*time.Second, "the answer is applied", func() bool { return answerer.count() == 1 })
+	rabbittest.Eventually(t, 30*time.Second, "the others are refused",
 		func() bool { return a.counted("unknown", "malformed") == 3 })
 	stop()
-	if n := b.queuedAnswers(); n != 0 {
+	if n := b.QueuedAnswers(); n != 0 {
 		t.Errorf("%d messages are left in the queue", n)
 	}
-}
-
-// declareAnswers declares the queue of answers with clockd's arguments: a running Answers may declare it first.
-func (b *broker) declareAnswers() {
-	b.tb.Helper()
-	args := maps.Clone(quorum)
-	if major(fmt.Sprint(b.conn.Properties["version"])) >= 4 {
-		args["x-delivery-limit"] = int32(-1)
-	}
-	_, err := b.ch.QueueDeclare(answerQueue(b.exchange), true, false, false, false, args)
-	b.must(err)
 }
 
 // RabbitMQ 3.10 does not tell the consumer of a quorum queue that the queue is deleted.
 func TestQueueOfAnswersMayBeDeclaredAgain(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer := newFakeAnswerer()
-	runAnswers(t, b.config(), answerer, nil, func(a *Answers) { a.s.silence = 20 * time.Millisecond })
-	b.ack(1)
-	eventually(t, time.Minute, "the first answer is applied", func() bool { return answerer.count() == 1 })
-	b.remove(answerQueue(b.exchange))
-	b.declareAnswers()
-	b.ack(2)
-	eventually(t, time.Minute, "the second answer is applied", func() bool { return answerer.count() == 2 })
+	runAnswers(t, configOf(b), answerer, nil, func(a *Answers) { a.s.silence = 20 * time.Millisecond })
+	b.Ack(1)
+	rabbittest.Eventually(t, time.Minute, "the first answer is applied", func() bool { return answerer.count() == 1 })
+	b.Remove(b.AnswerQueue())
+	b.DeclareAnswers()
+	b.Ack(2)
+	rabbittest.Eventually(t, time.Minute, "the second answer is applied", func() bool { return answerer.count() == 2 })
 }
 
 // The broker adds headers at a redelivery, and a copy adds a header and a delivery mode. Neither makes an accepted
 // answer too large.
 func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string]amqp.Table{"requeued": quorum, "copied": limited(nil)} {
+	for name, args := range map[string]amqp.Table{"requeued": rabbittest.Quorum, "copied": rabbittest.Limited(nil)} {
 		t.Run(name, func(t *testing.T) {
-			b := openWithAnswerQueue(t, sharedURL, args)
+			b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, args)
 			answerer := newFakeAnswerer()
 			fits, submitted, n := map[int64]bool{}, map[int64]bool{}, 0
 			answerer.judge = func(a clock.Answer) error {
@@ -567,17 +515,17 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 				}
 				used += 4 + 1 + len("mine") + 1 + 4 // the table, and its header
 				sent.Headers = headers{"mine": strings.Repeat("m", size-used)}
-				b.publishAnswer(sent)
+				b.PublishAnswer(sent)
 				if size+grows <= wire.MaxHeader {
 					fits[id] = true
 				}
 			}
-			a, stop := runAnswers(t, b.config(), answerer, nil)
+			a, stop := runAnswers(t, configOf(b), answerer, nil)
 			for range 2 {
 				a.attempts(t, len(fits))
 			}
 			answerer.setJudge(nil)
-			eventually(t, 20*time.Second, "the accepted answers are applied",
+			rabbittest.Eventually(t, 20*time.Second, "the accepted answers are applied",
 				func() bool { return answerer.count() >= len(fits) })
 			stop()
 			if !maps.Equal(submitted, fits) {
@@ -595,13 +543,13 @@ func TestAnswersNearTheBoundAreRefusedAtOnceOrApplied(t *testing.T) {
 
 func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, nil) // a classic queue
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, nil) // a classic queue
 	answerer := newFakeAnswerer()
-	b.ack(1)
-	a, _ := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
+	b.Ack(1)
+	a, _ := runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
 	if w := a.s.Warnings(); len(w) != 1 ||
-		!strings.Contains(w[0], answerQueue(b.exchange)+`" exists with other arguments`) {
+		!strings.Contains(w[0], b.AnswerQueue()+`" exists with other arguments`) {
 		t.Errorf("warnings %q", w)
 	}
 }
@@ -609,18 +557,18 @@ func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
 // If the queue is deleted, the consumer declares it again. Others can still declare it with the same arguments.
 func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer := newFakeAnswerer()
-	b.ack(1)
-	a, _ := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
-	b.remove(answerQueue(b.exchange))
-	eventually(t, 5*time.Second, "the answer", func() bool {
-		b.ack(2)
+	b.Ack(1)
+	a, _ := runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
+	b.Remove(b.AnswerQueue())
+	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool {
+		b.Ack(2)
 		return answerer.count() == 2
 	})
-	b.declareAnswers()
-	eventually(t, 5*time.Second, "no warnings", func() bool { return a.s.Warnings() == nil })
+	b.DeclareAnswers()
+	rabbittest.Eventually(t, 5*time.Second, "no warnings", func() bool { return a.s.Warnings() == nil })
 }
 
 func TestMajorReadsBrokerVersions(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
 
 // BenchmarkDeliver publishes batches of 300 rings of 200 bytes to a quorum queue and waits for their confirms. With
@@ -21,11 +22,11 @@ func BenchmarkDeliver(b *testing.B) {
 }
 
 func deliver(b *testing.B, lanes, gather int) {
-	broker := shared(b)
+	broker := rabbittest.Shared(b)
 	cfg := DefaultConfig()
-	cfg.URL, cfg.Exchange, cfg.GatherBytes = broker.url, broker.exchange, gather
+	cfg.URL, cfg.Exchange, cfg.GatherBytes = broker.URL, broker.Exchange, gather
 	s := startUsable(b, cfg)
-	queue := broker.queue("shop", quorum)
+	queue := broker.Queue("shop", rabbittest.Quorum)
 	workers := make([]*lane, lanes)
 	batches := make([][]clock.Ring, lanes)
 	for i := range workers {
@@ -53,8 +54,8 @@ func deliver(b *testing.B, lanes, gather int) {
 		}
 		wait.Wait()
 		b.StopTimer()
-		_, err := broker.ch.QueuePurge(queue, false)
-		broker.must(err)
+		_, err := broker.Ch.QueuePurge(queue, false)
+		broker.Must(err)
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(b.N*300)/b.Elapsed().Seconds(), "rings/s")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
 
 func TestValidateGivesEveryReason(t *testing.T) {
@@ -62,8 +64,8 @@ func TestPasswordIsNeverShown(t *testing.T) {
 		"bare slash":     "amqp://user:12/" + secret + "@localhost/",
 		"bad heartbeat":  "amqp://user:" + secret + "@localhost/?heartbeat=" + secret,
 		"nobody listens": "amqp://user:" + secret + "@127.0.0.1:1/",
-		"refused":        strings.Replace(sharedURL, "guest:guest", "guest:"+secret, 1),
-		"unknown vhost":  sharedURL + "nowhere-" + unique("vhost"),
+		"refused":        strings.Replace(rabbittest.SharedURL, "guest:guest", "guest:"+secret, 1),
+		"unknown vhost":  rabbittest.SharedURL + "nowhere-" + rabbittest.Unique("vhost"),
 		"bad mechanism":  "amqp://user:" + secret + "@localhost/?auth_mechanism=none",
 		"no such file":   "amqps://user:" + secret + "@127.0.0.1:1/?cacertfile=/nowhere",
 		"hosts refuse":   "amqp://user:" + secret + "@127.0.0.1:1,127.0.0.2:1/",
@@ -114,7 +116,7 @@ func TestManagementPasswordIsNeverShown(t *testing.T) {
 		"no host":        "http:user:" + secret,
 	} {
 		cfg := DefaultConfig()
-		cfg.URL, cfg.ManagementURL = sharedURL, url
+		cfg.URL, cfg.ManagementURL = rabbittest.SharedURL, url
 		out := fmt.Sprintf("%v %+v %v", cfg, cfg, cfg.LogValue())
 		s, err := New(cfg, Deps{})
 		if good := err == nil; good != valid[name] {
@@ -131,12 +133,12 @@ func TestManagementPasswordIsNeverShown(t *testing.T) {
 
 // firstConnectError runs s until it has failed to connect, and returns the error.
 func firstConnectError(t *testing.T, s *Session) (trouble error) {
-	ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
+	ctx, cancel := context.WithTimeout(t.Context(), rabbittest.HangGuard)
 	defer cancel()
 	first := s.Usable().Error()
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()
-	eventually(t, 5*time.Second, "a failed connection", func() bool {
+	rabbittest.Eventually(t, 5*time.Second, "a failed connection", func() bool {
 		trouble = s.Usable()
 		return trouble.Error() != first
 	})

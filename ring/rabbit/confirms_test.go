@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
@@ -148,7 +149,7 @@ func TestNothingIsWrittenOnAClosedChannel(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := receiveSoon(t, after); n != 0 {
+	if n := rabbittest.ReceiveSoon(t, after); n != 0 {
 		t.Errorf("%d frames after the end", n)
 	}
 }
@@ -157,7 +158,7 @@ func TestNothingIsWrittenOnAClosedChannel(t *testing.T) {
 func TestMessagesAndOtherFramesStayWhole(t *testing.T) {
 	t.Parallel()
 	const messages, opens = 300, 200
-	seen := make(chan int, 1)
+	seen, delivering := make(chan int, 1), make(chan struct{})
 	s := scripted.Start(t, 4096, func(s *scripted.Broker) {
 		s.OpenConfirmChannel()
 		n := 0
@@ -175,7 +176,9 @@ func TestMessagesAndOtherFramesStayWhole(t *testing.T) {
 						return
 					}
 				}
-				whole++
+				if whole++; whole == 1 {
+					delivering <- struct{}{} // most messages fit into no buffer, and wait for this broker to read on
+				}
 			}
 		}
 		seen <- n
@@ -197,6 +200,7 @@ func TestMessagesAndOtherFramesStayWhole(t *testing.T) {
 	ended, link := make(chan struct{}), l.link
 	go func() {
 		defer close(ended)
+		<-delivering
 		for range opens {
 			if _, err := link.PlainChannel(); err != nil {
 				t.Error(err)
@@ -205,7 +209,7 @@ func TestMessagesAndOtherFramesStayWhole(t *testing.T) {
 	}()
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
 	<-ended
-	if n := receiveSoon(t, seen); n == 0 {
+	if n := rabbittest.ReceiveSoon(t, seen); n == 0 {
 		t.Error("the library has written no frame during the delivery")
 	}
 }

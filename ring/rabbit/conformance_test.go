@@ -7,6 +7,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -18,8 +19,8 @@ func TestConformance(t *testing.T) {
 
 // conformanceBench is a session that reaches the broker through a proxy, with the queues of applications.
 type conformanceBench struct {
-	*broker
-	p        *proxy
+	*rabbittest.Broker
+	p        *rabbittest.Proxy
 	s        *Session
 	queues   map[string]string // by application
 	received map[string][]targettest.Received
@@ -28,7 +29,7 @@ type conformanceBench struct {
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
 	b, p, cfg := proxied(t)
-	c := &conformanceBench{broker: b, p: p, s: startUsable(t, cfg), queues: map[string]string{},
+	c := &conformanceBench{Broker: b, p: p, s: startUsable(t, cfg), queues: map[string]string{},
 		received: map[string][]targettest.Received{}}
 	t.Cleanup(c.Reply)
 	return c
@@ -38,26 +39,26 @@ func (c *conformanceBench) Target() ring.Target { return c.s }
 
 // Receive binds a queue. Late stalls the proxy.
 func (c *conformanceBench) Receive(application string, how targettest.Behaviour) {
-	c.tb.Helper()
-	args := quorum
+	c.TB.Helper()
+	args := rabbittest.Quorum
 	if how == targettest.Refusing {
 		args = amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"}
 	}
-	c.queues[application] = c.queue(application, args)
+	c.queues[application] = c.Queue(application, args)
 	if how == targettest.Late {
-		c.p.stall(true)
+		c.p.Stall(true)
 	}
 }
 
 // Reply ends the stall.
-func (c *conformanceBench) Reply() { c.p.stall(false) }
+func (c *conformanceBench) Reply() { c.p.Stall(false) }
 
 // Received takes the messages out of the application's queue.
 func (c *conformanceBench) Received(application string) []targettest.Received {
-	c.tb.Helper()
+	c.TB.Helper()
 	for {
-		d, found, err := c.ch.Get(c.queues[application], true)
-		c.must(err)
+		d, found, err := c.Ch.Get(c.queues[application], true)
+		c.Must(err)
 		if !found {
 			return c.received[application]
 		}

@@ -3,7 +3,6 @@ package rabbit
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"reflect"
 	"strings"
@@ -14,15 +13,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
-
-// limited returns the arguments of a quorum queue that drops a message after its second redelivery. Like a queue from
-// RabbitMQ 3 on RabbitMQ 4, such a queue refuses clockd's declaration.
-func limited(more amqp.Table) amqp.Table {
-	args := amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 2}
-	maps.Copy(args, more)
-	return args
-}
 
 // away is the error of an Answerer whose database is away.
 var away = &clock.Error{Kind: clock.ErrUnavailable, Detail: "no database", RetryAfter: 10 * time.Millisecond}
@@ -37,7 +29,7 @@ func (a *Answers) copies(result string) float64 {
 func (a *Answers) attempts(t *testing.T, n int) {
 	t.Helper()
 	want := a.counted("ack", "requeued") + float64(10*n)
-	eventually(t, 20*time.Second, "each answer was submitted many times",
+	rabbittest.Eventually(t, 20*time.Second, "each answer was submitted many times",
 		func() bool { return a.counted("ack", "requeued") >= want })
 }
 
@@ -46,21 +38,22 @@ func (a *Answers) attempts(t *testing.T, n int) {
 // 4.
 func TestAnswersOutliveADeliveryLimit(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string]amqp.Table{"default": quorum, "limit 2": limited(nil)} {
+	for name, args := range map[string]amqp.Table{"default": rabbittest.Quorum, "limit 2": rabbittest.Limited(nil)} {
 		t.Run(name, func(t *testing.T) {
-			b := openWithAnswerQueue(t, sharedURL, args)
+			b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, args)
 			answerer := newFakeAnswerer()
 			answerer.judge = databaseAway
 			const n = 50
 			for i := range n {
-				b.ack(i + 1)
+				b.Ack(i + 1)
 			}
-			a, stop := runAnswers(t, b.config(), answerer, nil)
+			a, stop := runAnswers(t, configOf(b), answerer, nil)
 			for range 4 { // more attempts than the default limit
 				a.attempts(t, n)
 			}
 			answerer.setJudge(nil)
-			eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+			rabbittest.Eventually(t, 20*time.Second, "all answers are applied",
+				func() bool { return answerer.count() == n })
 			stop()
 			t.Logf("%v copies confirmed, %v failed", a.copies(resultCopyConfirmed), a.copies(resultCopyFailed))
 			if name == "limit 2" && a.copies(resultCopyConfirmed) == 0 {
@@ -73,22 +66,22 @@ func TestAnswersOutliveADeliveryLimit(t *testing.T) {
 // A stream delivers each message to every node, so every node would copy each copy.
 func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream})
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream})
 	answerers, nodes := []*fakeAnswerer{newFakeAnswerer(), newFakeAnswerer()}, []*Answers{}
 	for _, answerer := range answerers {
 		answerer.judge = databaseAway
-		a, _ := runAnswers(t, b.config(), answerer, nil)
+		a, _ := runAnswers(t, configOf(b), answerer, nil)
 		nodes = append(nodes, a)
 	}
 	next := 0 // a consumer of a stream gets only messages that are published after its start
-	eventually(t, 20*time.Second, "both nodes consume", func() bool {
+	rabbittest.Eventually(t, 20*time.Second, "both nodes consume", func() bool {
 		next++
-		b.ack(next)
+		b.Ack(next)
 		return nodes[0].counted("ack", "requeued") > 0 && nodes[1].counted("ack", "requeued") > 0
 	})
 	const n = 10
 	for i := range n {
-		b.ack(next + i + 1)
+		b.Ack(next + i + 1)
 	}
 	for _, a := range nodes {
 		a.attempts(t, n)
@@ -108,7 +101,8 @@ func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
 		answerer.setJudge(nil)
 	}
 	for _, answerer := range answerers {
-		eventually(t, 20*time.Second, "the node applies the answers", func() bool { return applied(answerer) == n })
+		rabbittest.Eventually(t, 20*time.Second, "the node applies the answers",
+			func() bool { return applied(answerer) == n })
 	}
 }
 
@@ -122,7 +116,7 @@ func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
 		return "", queue, copyOf(&s.delivery.Delivery)
 	}
 	c := newCopier(s, rules, 1, func(s settlement) { reports <- s })
-	t.Cleanup(background(t, func(ctx context.Context) error {
+	t.Cleanup(rabbittest.Background(t, func(ctx context.Context) error {
 		c.run(ctx)
 		return nil
 	}))
@@ -135,11 +129,11 @@ func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
 // A broker acks a returned copy, too.
 func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 	t.Parallel()
-	s, err := New(shared(t).config(), Deps{})
+	s, err := New(configOf(rabbittest.Shared(t)), Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := runCopier(t, s, unique("missing"))(); got != actionResubmit {
+	if got := runCopier(t, s, rabbittest.Unique("missing"))(); got != actionResubmit {
 		t.Errorf("the original of a returned copy gets the action %d, want %d", got, actionResubmit)
 	}
 }
@@ -147,30 +141,31 @@ func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 // A channel that nacks may know only a dead leader of the queue, and would nack every further copy.
 func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range map[string]func(b *broker, queue string) (repair func()){
-		"nacked": func(b *broker, queue string) func() {
-			_, err := b.ch.QueueDeclare(queue, true, false, false, false,
+	for name, prepare := range map[string]func(b *rabbittest.Broker, queue string) (repair func()){
+		"nacked": func(b *rabbittest.Broker, queue string) func() {
+			_, err := b.Ch.QueueDeclare(queue, true, false, false, false,
 				amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
-			b.must(err)
-			return func() { b.remove(queue) }
+			b.Must(err)
+			return func() { b.Remove(queue) }
 		},
-		"returned": func(*broker, string) func() { return func() {} },
+		"returned": func(*rabbittest.Broker, string) func() { return func() {} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, queue := shared(t), unique("answers")
+			b, queue := rabbittest.Shared(t), rabbittest.Unique("answers")
 			repair := prepare(b, queue)
-			s, err := New(b.config(), Deps{})
-			b.must(err)
+			s, err := New(configOf(b), Deps{})
+			b.Must(err)
 			copyOne := runCopier(t, s, queue)
 			if got := copyOne(); got != actionResubmit {
 				t.Fatalf("the original gets the action %d, want %d", got, actionResubmit)
 			}
 			repair()
-			_, err = b.ch.QueueDeclare(queue, true, false, false, false, quorum)
-			b.must(err)
-			t.Cleanup(func() { b.remove(queue) })
-			eventually(t, 20*time.Second, "a copy is confirmed", func() bool { return copyOne() == actionAckCopied })
-			if dials := dialsTo(s, roleCopies, hostOf(t, b.url)); dials < 2 {
+			_, err = b.Ch.QueueDeclare(queue, true, false, false, false, rabbittest.Quorum)
+			b.Must(err)
+			t.Cleanup(func() { b.Remove(queue) })
+			rabbittest.Eventually(t, 20*time.Second, "a copy is confirmed",
+				func() bool { return copyOne() == actionAckCopied })
+			if dials := dialsTo(s, roleCopies, hostOf(t, b.URL)); dials < 2 {
 				t.Errorf("the copier kept its connection: %v dials", dials)
 			}
 		})
@@ -180,48 +175,48 @@ func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
 // A host that takes copies and confirms none holds them for WriteTimeout. Then the copier goes to the next host.
 func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, limited(nil))
-	p, via := proxyTo(t, b.url)
-	p.dropAcks.Store(true)
-	cfg := b.config()
-	cfg.URL, cfg.WriteTimeout = withHosts(t, b.url, hostOf(t, via), hostOf(t, b.url)), time.Second
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Limited(nil))
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	p.DropAcks.Store(true)
+	cfg := configOf(b)
+	cfg.URL, cfg.WriteTimeout = withHosts(t, b.URL, hostOf(t, via), hostOf(t, b.URL)), time.Second
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	eventually(t, 20*time.Second, "the next host confirms copies",
+	rabbittest.Eventually(t, 20*time.Second, "the next host confirms copies",
 		func() bool { return a.copies(resultCopyConfirmed) >= n })
 	if dialsTo(a.s, roleCopies, hostOf(t, via)) == 0 {
 		t.Error("the first host was not tried")
 	}
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	stop()
 }
 
 // Without a confirm, each answer waits on its node, and the queue gets few further copies.
 func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, limited(nil))
-	p, via := proxyTo(t, b.url)
-	p.dropAcks.Store(true)
-	cfg := b.config()
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Limited(nil))
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	p.DropAcks.Store(true)
+	cfg := configOf(b)
 	cfg.URL, cfg.WriteTimeout = via, 100*time.Millisecond
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	eventually(t, 20*time.Second, "each answer failed several times",
+	rabbittest.Eventually(t, 20*time.Second, "each answer failed several times",
 		func() bool { return a.copies(resultCopyFailed) >= 5*n })
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
-	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.QueuedAnswers() == 0 })
 	stop()
 	dials, times := dialsTo(a.s, roleCopies, hostOf(t, via)), 0
 	for _, accepted := range answerer.accepted {
@@ -237,77 +232,78 @@ func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
 // The queue is full and rejects copies. The originals stay on the node, which applies them later.
 func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, limited(amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"}))
-	cfg := b.config()
+	full := rabbittest.Limited(amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, full)
+	cfg := configOf(b)
 	cfg.AnswerPrefetch = 3
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	a, stop := runAnswers(t, cfg, answerer, nil)
 	n := cfg.AnswerPrefetch + 1 // the last one fills the queue
-	b.must(b.ch.Confirm(false))
+	b.Must(b.Ch.Confirm(false))
 	for accepted := 0; accepted < n; { // a copy may take the room for a moment
-		confirm, err := b.ch.PublishWithDeferredConfirm("", answerQueue(b.exchange), true, false, amqp.Publishing{
+		confirm, err := b.Ch.PublishWithDeferredConfirm("", b.AnswerQueue(), true, false, amqp.Publishing{
 			Type: "alarm.ack", CorrelationId: fmt.Sprintf("%d.1.1", accepted+1), DeliveryMode: amqp.Persistent,
 		})
-		b.must(err)
+		b.Must(err)
 		if confirm.Wait() {
 			accepted++
 		}
 	}
-	eventually(t, 20*time.Second, "copies failed", func() bool { return a.copies(resultCopyFailed) > 0 })
+	rabbittest.Eventually(t, 20*time.Second, "copies failed", func() bool { return a.copies(resultCopyFailed) > 0 })
 	a.attempts(t, n)
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	stop()
-	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+	rabbittest.Eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.QueuedAnswers() == 0 })
 }
 
 // Each cut ends the connection of the copies, too, with copies in doubt. Only the cuts themselves count against the
 // delivery limit.
 func TestAnswersOutliveADeliveryLimitOverCuts(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 20})
-	p, via := proxyTo(t, b.url)
-	cfg := b.config()
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 20})
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	cfg := configOf(b)
 	cfg.URL = via
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n, cuts = 200, 10
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
 	for range cuts {
 		a.attempts(t, n/2)
-		p.cut()
+		p.Cut()
 	}
 	for range 4 { // more attempts than the limit
 		a.attempts(t, n)
 	}
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
-	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.QueuedAnswers() == 0 })
 	stop()
 	t.Logf("%v copies confirmed, %v failed", a.copies(resultCopyConfirmed), a.copies(resultCopyFailed))
 }
 
 // A user may only read. Then clockd can neither declare the queue, which may have a delivery limit, nor publish copies.
 func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
-	b := openWithAnswerQueue(t, privateBroker(t), limited(nil))
-	user := unique("reader")
-	onPrivate(t, "ctl", "rabbitmq", "add_user", user, "secret")
-	restoreAfter(t, "ctl", "rabbitmq", "delete_user", user)
-	onPrivate(t, "ctl", "rabbitmq", "set_permissions", user, "^$", "^$", ".*")
-	cfg := b.config()
-	u, err := url.Parse(b.url)
-	b.must(err)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.PrivateBroker(t), rabbittest.Limited(nil))
+	user := rabbittest.Unique("reader")
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "add_user", user, "secret")
+	rabbittest.RestoreAfter(t, "ctl", "rabbitmq", "delete_user", user)
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "set_permissions", user, "^$", "^$", ".*")
+	cfg := configOf(b)
+	u, err := url.Parse(b.URL)
+	b.Must(err)
 	u.User = url.UserPassword(user, "secret")
 	cfg.URL = u.String()
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
 	a, stop := runAnswers(t, cfg, answerer, nil)
 	a.attempts(t, n)
@@ -319,47 +315,48 @@ func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
 		t.Errorf("%v connections for %v copies", dials, a.copies(resultCopyFailed))
 	}
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	stop()
-	eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.queuedAnswers() == 0 })
+	rabbittest.Eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.QueuedAnswers() == 0 })
 }
 
 // A broker with an alarm blocks connections that publish. Answers wait meanwhile, and no answer that the database takes
 // has to wait.
 func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
-	b := openWithAnswerQueue(t, privateBroker(t), limited(nil))
+	b := rabbittest.OpenWithAnswers(t, rabbittest.PrivateBroker(t), rabbittest.Limited(nil))
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 50
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
-	cfg := b.config()
+	cfg := configOf(b)
 	cfg.AnswerPrefetch = n / 2 // answers that wait leave no place for others
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	eventually(t, 5*time.Second, "the first copies", func() bool { return a.copies(resultCopyConfirmed) > 0 })
-	setMemoryAlarm(t, true)
-	eventually(t, 5*time.Second, "copies fail", func() bool { return a.copies(resultCopyFailed) > 0 })
+	rabbittest.Eventually(t, 5*time.Second, "the first copies",
+		func() bool { return a.copies(resultCopyConfirmed) > 0 })
+	rabbittest.SetMemoryAlarm(t, true)
+	rabbittest.Eventually(t, 5*time.Second, "copies fail", func() bool { return a.copies(resultCopyFailed) > 0 })
 	before := a.copies(resultCopyConfirmed)
 	a.attempts(t, n)
 	if more := a.copies(resultCopyConfirmed) - before; more > 1 { // a blocked connection confirms none; the counters are read one by one
 		t.Errorf("%v copies were confirmed during the alarm", more)
 	}
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied during the alarm",
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied during the alarm",
 		func() bool { return answerer.count() == n })
 	answerer.setJudge(databaseAway)
-	setMemoryAlarm(t, false)
-	b.redial() // the alarm may have blocked the test's own connection
+	rabbittest.SetMemoryAlarm(t, false)
+	b.Redial() // the alarm may have blocked the test's own connection
 	const more = 20
 	for i := range more {
-		b.ack(n + i + 1)
+		b.Ack(n + i + 1)
 	}
 	before = a.copies(resultCopyConfirmed)
-	eventually(t, 20*time.Second, "copies are confirmed after the alarm",
+	rabbittest.Eventually(t, 20*time.Second, "copies are confirmed after the alarm",
 		func() bool { return a.copies(resultCopyConfirmed) >= before+10*more })
 	answerer.setJudge(nil)
-	eventually(t, 20*time.Second, "all answers are applied after the alarm",
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied after the alarm",
 		func() bool { return answerer.count() == n+more })
 	stop()
 }
@@ -367,19 +364,20 @@ func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 // The end of Run does not wait for the pause of an answer, nor for its copy.
 func TestEndDoesNotWaitForCopies(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, limited(nil))
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Limited(nil))
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
 	for i := range n {
-		b.ack(i + 1)
+		b.Ack(i + 1)
 	}
-	a, stop := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 5*time.Second, "the first copies", func() bool { return a.copies(resultCopyConfirmed) > 0 })
+	a, stop := runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 5*time.Second, "the first copies",
+		func() bool { return a.copies(resultCopyConfirmed) > 0 })
 	stop()
 	answerer.setJudge(nil)
-	runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 20*time.Second, "all answers are applied by the next run",
+	runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 20*time.Second, "all answers are applied by the next run",
 		func() bool { return answerer.count() == n })
 }
 
@@ -406,20 +404,20 @@ func fullAnswer() amqp.Publishing {
 // A copy keeps what the application wrote, and goes to the queue of answers only.
 func TestCopyKeepsTheAnswer(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, limited(nil))
-	other := b.queue("other", nil)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Limited(nil))
+	other := b.Queue("other", nil)
 	sent := fullAnswer()
 	sent.Headers["CC"] = []any{other}
-	b.publishAnswer(sent)
-	b.take(other, 1)
+	b.PublishAnswer(sent)
+	b.Take(other, 1)
 	answerer := newFakeAnswerer()
 	var judged []clock.Answer
 	answerer.judge = func(a clock.Answer) error {
 		judged = append(judged, a)
 		return away
 	}
-	a, stop := runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 5*time.Second, "several copies", func() bool { return a.copies(resultCopyConfirmed) >= 5 })
+	a, stop := runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 5*time.Second, "several copies", func() bool { return a.copies(resultCopyConfirmed) >= 5 })
 	stop()
 	for _, got := range judged {
 		got.Reason, judged[0].Reason = got.Reason[:clock.MaxReason], judged[0].Reason[:clock.MaxReason]
@@ -430,9 +428,9 @@ func TestCopyKeepsTheAnswer(t *testing.T) {
 	if judged[0].By != "guest" {
 		t.Errorf("the original is by %q", judged[0].By)
 	}
-	b.channel()
-	b.empty(other)
-	d := b.take(answerQueue(b.exchange), 1)[0]
+	b.Channel()
+	b.Empty(other)
+	d := b.Take(b.AnswerQueue(), 1)[0]
 	if d.DeliveryMode != amqp.Persistent || d.UserId != "" || d.Headers["x-by"] != "guest" ||
 		d.Headers["x-reason"] != strings.Repeat("r", clock.MaxReason) {
 		t.Errorf("the copy is %+v", d)

@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -31,22 +32,6 @@ func messages(tb testing.TB, exchange, routingKey string, n int) []clock.Ring {
 	return rings
 }
 
-// otherExchange declares a topic exchange with a queue that is bound with a key. The end of the test deletes both.
-func (b *broker) otherExchange(key string) (exchange, queue string) {
-	b.tb.Helper()
-	exchange, queue = unique("other"), unique("queue")
-	b.must(b.ch.ExchangeDeclare(exchange, amqp.ExchangeTopic, true, false, false, false, nil))
-	b.tb.Cleanup(func() {
-		b.channel()
-		_ = b.ch.ExchangeDelete(exchange, false, false)
-	})
-	_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil)
-	b.must(err)
-	b.tb.Cleanup(func() { b.remove(queue) })
-	b.must(b.ch.QueueBind(queue, key, exchange, false, nil))
-	return exchange, queue
-}
-
 // anyHeaders has a header of each type that the library reads.
 var anyHeaders = amqp.Table{
 	"nil": nil, "true": true, "false": false, "int8": int8(-1), "byte": byte(200), "int16": int16(-2),
@@ -60,9 +45,9 @@ var anyHeaders = amqp.Table{
 
 func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	exchange, queue := b.otherExchange("order.*")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	exchange, queue := b.OtherExchange("order.*")
 	original := amqp.Delivery{
 		Headers: anyHeaders, ContentType: "application/json", ContentEncoding: "gzip", DeliveryMode: amqp.Transient,
 		Priority:      7,
@@ -79,7 +64,7 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 	bare.Message, bare.Payload = &clock.Message{Exchange: exchange, RoutingKey: "order.bare", Properties: []byte{0, 0}}, nil
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), []clock.Ring{full, bare}, ampleLimits()), clock.Confirmed)
 
-	got := b.take(queue, 2)
+	got := b.Take(queue, 2)
 	for i, want := range []struct {
 		headers amqp.Table
 		ring    *clock.Ring
@@ -115,13 +100,13 @@ func TestMessageGoesToItsExchangeAsItCame(t *testing.T) {
 // The library reads a returned message with all its headers, and ends the connection for too many.
 func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	exchange, queue := b.otherExchange("bound")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	exchange, queue := b.OtherExchange("bound")
 	batch := append(messages(t, exchange, "unbound", 2), messages(t, exchange, "bound", 2)...)
 	var err error
 	batch[1].Message.Properties, err = wire.EncodeProperties(&amqp.Delivery{Headers: numbered(wire.MaxTableElements)})
-	b.must(err)
+	b.Must(err)
 	l := laneOf(t, s)
 	var first *wire.Link
 	for range 2 {
@@ -140,18 +125,18 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 			t.Error("the connection has ended")
 		}
 	}
-	b.take(queue, 4)
+	b.Take(queue, 4)
 }
 
 // The broker closes a channel with a ring to a missing exchange, and does not say what became of the channel's other
 // rings.
 func TestMissingExchangeOfAMessageDelaysNoOtherRing(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
-	exchange, others := b.otherExchange("key")
-	missing := unique("missing")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
+	exchange, others := b.OtherExchange("key")
+	missing := rabbittest.Unique("missing")
 	l := laneOf(t, s)
 	batch := append(messages(t, missing, "key", 1), append(messages(t, exchange, "key", 1), rings("shop", 1)...)...)
 	for range 2 {
@@ -165,27 +150,27 @@ func TestMissingExchangeOfAMessageDelaysNoOtherRing(t *testing.T) {
 	if err := s.Usable(); err != nil {
 		t.Errorf("not usable: %v", err)
 	}
-	b.take(queue, 2)
-	b.take(others, 2)
+	b.Take(queue, 2)
+	b.Take(others, 2)
 
-	b.must(b.ch.ExchangeDeclare(missing, amqp.ExchangeFanout, true, false, false, false, nil))
-	defer func() { _ = b.ch.ExchangeDelete(missing, false, false) }()
-	b.must(b.ch.QueueBind(queue, "", missing, false, nil))
-	eventually(t, time.Minute, "the new exchange is found", func() bool {
+	b.Must(b.Ch.ExchangeDeclare(missing, amqp.ExchangeFanout, true, false, false, false, nil))
+	defer func() { _ = b.Ch.ExchangeDelete(missing, false, false) }()
+	b.Must(b.Ch.QueueBind(queue, "", missing, false, nil))
+	rabbittest.Eventually(t, time.Minute, "the new exchange is found", func() bool {
 		return openAndDeliver(t.Context(), l, batch[:1], ampleLimits())[0].Kind == clock.Confirmed
 	})
 }
 
 func TestExchangeThatIsDeletedLeavesOnlyItsOwnRingsInDoubt(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
-	exchange, _ := b.otherExchange("key")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
+	exchange, _ := b.OtherExchange("key")
 	l := laneOf(t, s)
 	batch := append(messages(t, exchange, "key", 2), rings("shop", 1)...)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-	b.must(b.ch.ExchangeDelete(exchange, false, false))
+	b.Must(b.Ch.ExchangeDelete(exchange, false, false))
 
 	outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
 	wantAll(t, outcomes[:2], clock.Doubtful)
@@ -193,36 +178,36 @@ func TestExchangeThatIsDeletedLeavesOnlyItsOwnRingsInDoubt(t *testing.T) {
 	if err := s.Usable(); err != nil {
 		t.Errorf("not usable: %v", err)
 	}
-	eventually(t, time.Minute, "the exchange is known to be missing", func() bool {
+	rabbittest.Eventually(t, time.Minute, "the exchange is known to be missing", func() bool {
 		outcomes := openAndDeliver(t.Context(), l, batch, ampleLimits())
 		wantAll(t, outcomes[2:], clock.Confirmed)
 		return outcomes[0].Kind == clock.Returned && outcomes[1].Kind == clock.Returned
 	})
-	b.arrived(queue)
+	b.Arrived(queue)
 }
 
 // If a channel has one ring without a confirm, the broker refuses that ring.
 func TestOnlyRingToADeletedExchangeIsReturned(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	exchange, _ := b.otherExchange("key")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	exchange, _ := b.OtherExchange("key")
 	l := laneOf(t, s)
 	batch := messages(t, exchange, "key", 1)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-	b.must(b.ch.ExchangeDelete(exchange, false, false))
+	b.Must(b.Ch.ExchangeDelete(exchange, false, false))
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Returned)
 }
 
 // The broker refuses messages to an internal exchange, although the exchange exists. No ring to it is in doubt.
 func TestInternalExchangeLeavesNoRingInDoubt(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	internal := unique("internal")
-	b.must(b.ch.ExchangeDeclare(internal, amqp.ExchangeFanout, true, false, true, false, nil))
-	defer func() { _ = b.ch.ExchangeDelete(internal, false, false) }()
-	exchange, others := b.otherExchange("key")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	internal := rabbittest.Unique("internal")
+	b.Must(b.Ch.ExchangeDeclare(internal, amqp.ExchangeFanout, true, false, true, false, nil))
+	defer func() { _ = b.Ch.ExchangeDelete(internal, false, false) }()
+	exchange, others := b.OtherExchange("key")
 	l := laneOf(t, s)
 	batch := append(messages(t, internal, "key", 3), messages(t, exchange, "key", 2)...)
 	for range 2 {
@@ -233,35 +218,35 @@ func TestInternalExchangeLeavesNoRingInDoubt(t *testing.T) {
 			t.Errorf("reason: %s", outcomes[2].Reason)
 		}
 	}
-	b.take(others, 4)
+	b.Take(others, 4)
 }
 
 // A side channel that is too small for a batch is replaced.
 func TestBatchesOfMessagesMayGrow(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	exchange, queue := b.otherExchange("key")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	exchange, queue := b.OtherExchange("key")
 	l := laneOf(t, s)
 	for _, n := range []int{1, 2 * minSideReturns, minReturns + 1} {
 		wantAll(t, openAndDeliver(t.Context(), l, messages(t, exchange, "key", n), ampleLimits()), clock.Confirmed)
-		b.take(queue, n)
+		b.Take(queue, n)
 	}
 }
 
 // A message that cannot be unpacked or divided is refused alone.
 func TestUnreadableMessageIsRefused(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	exchange, queue := b.otherExchange("key")
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	exchange, queue := b.OtherExchange("key")
 	batch := messages(t, exchange, "key", 3)
 	batch[0].Message.Properties = []byte{0xff}
 	batch[1].Message, batch[1].PayloadKind = nil, clock.MessagePayload
 	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
 	wantAll(t, outcomes[:2], clock.Refused)
 	wantAll(t, outcomes[2:], clock.Confirmed)
-	b.take(queue, 1)
+	b.Take(queue, 1)
 }
 
 // FuzzDivideProperties: the parts of divided properties are the whole.
@@ -306,10 +291,10 @@ func TestHeadersWithoutEndAreRefused(t *testing.T) {
 // not allowed.
 func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	exchange, queue := b.otherExchange("due")
+	b := rabbittest.Shared(t)
+	exchange, queue := b.OtherExchange("due")
 	var destination atomic.Pointer[Destination]
-	cfg := b.config()
+	cfg := configOf(b)
 	cfg.Exchanges, cfg.Headers = []string{exchange}, LeanHeaders
 	s := runWith(t, cfg, Deps{Destination: func(application string) *Destination {
 		if application == "shop" {
@@ -318,15 +303,15 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 		return nil
 	}})
 	waitUsable(t, s, time.Minute)
-	own, l := b.queue("shop", nil), laneOf(t, s)
+	own, l := b.Queue("shop", nil), laneOf(t, s)
 	deliver := func() []clock.Outcome { return openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()) }
 
 	wantAll(t, deliver(), clock.Confirmed)
-	b.take(own, 3)
+	b.Take(own, 3)
 	destination.Store(&Destination{Exchange: exchange, RoutingKey: "due"})
 	s.DestinationsChanged()
 	wantAll(t, deliver(), clock.Confirmed)
-	for _, d := range b.take(queue, 3) {
+	for _, d := range b.Take(queue, 3) {
 		if d.RoutingKey != "due" || d.Headers[headerApplication] != "shop" || d.Headers[headerBusinessID] != nil {
 			t.Errorf("ring %q has the headers %v", d.RoutingKey, d.Headers)
 		}
@@ -342,6 +327,6 @@ func TestRingsGoToTheirApplicationsDestination(t *testing.T) {
 		t.Error("the exchange amq.topic is allowed")
 	}
 	wantAll(t, deliver(), clock.Untaken)
-	b.empty(own)
-	b.empty(queue)
+	b.Empty(own)
+	b.Empty(queue)
 }

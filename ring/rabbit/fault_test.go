@@ -10,18 +10,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
 
 func TestMissingConfirmIsInDoubt(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", quorum)
+	queue := b.Queue("shop", rabbittest.Quorum)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	b.take(queue, 1)
+	b.Take(queue, 1)
 
-	p.stall(true)
+	p.Stall(true)
 	batch, limits := rings("shop", 100), shortLimits()
 	outcomes := openAndDeliver(t.Context(), l, batch, limits)
 	late := time.Since(limits.ReplyBy)
@@ -32,9 +33,9 @@ func TestMissingConfirmIsInDoubt(t *testing.T) {
 	if l.link != nil {
 		t.Error("the lane keeps a connection with rings in doubt")
 	}
-	p.stall(false)
+	p.Stall(false)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed) // on a new connection
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for i := range batch {
 		if arrived[batch[i].MessageID()] == 0 {
 			t.Errorf("ring %d is lost", i)
@@ -47,11 +48,11 @@ func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	b.take(queue, 1)
-	p.stall(true)
+	b.Take(queue, 1)
+	p.Stall(true)
 	batch := rings("shop", 600)
 	payload := []byte(strings.Repeat("x", 64<<10))
 	for i := range batch {
@@ -60,7 +61,7 @@ func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
 	limits := within(time.Second, 1500*time.Millisecond)
 	outcomes := openAndDeliver(t.Context(), l, batch, limits)
 	t.Logf("%s after the limit", time.Since(limits.ReplyBy)) // and before the stall ended
-	p.stall(false)
+	p.Stall(false)
 	n := count(outcomes)
 	if n[clock.Doubtful] == 0 || n[clock.Unsent] == 0 || n[clock.Doubtful]+n[clock.Unsent] != 600 {
 		t.Fatalf("outcomes %v", n)
@@ -72,7 +73,7 @@ func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
 	}
 	// unsent rings never arrive, even after the broker has read all bytes from the buffers
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), rings("shop", 1), ampleLimits()), clock.Confirmed)
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for i, o := range outcomes {
 		if o.Kind == clock.Unsent && arrived[batch[i].MessageID()] > 0 {
 			t.Errorf("ring %d is unsent and has arrived", i)
@@ -84,9 +85,9 @@ func TestStalledWriteSeparatesUnsentFromInDoubt(t *testing.T) {
 func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
-	cfg.WriteTimeout = 2 * hangGuard
+	cfg.WriteTimeout = 2 * rabbittest.HangGuard
 	s := startUsable(t, cfg)
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	stuck := make(chan error, 1)
@@ -95,11 +96,11 @@ func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.stall(true)
+	p.Stall(true)
 	go func() { stuck <- ch.Publish("", "nowhere", false, false, amqp.Publishing{Body: make([]byte, 64<<20)}) }()
 	var asked sync.WaitGroup
 	defer asked.Wait()
-	eventually(t, 5*time.Second, "the write hangs", func() bool {
+	rabbittest.Eventually(t, 5*time.Second, "the write hangs", func() bool {
 		told := make(chan struct{})
 		asked.Go(func() { link.Sent(); close(told) })
 		select {
@@ -115,7 +116,7 @@ func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 	if err := <-stuck; err == nil {
 		t.Error("the stuck write succeeded")
 	}
-	p.stall(false)
+	p.Stall(false)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 5), ampleLimits()), clock.Confirmed)
 }
 
@@ -123,23 +124,25 @@ func TestStuckFrameDoesNotDelayADelivery(t *testing.T) {
 // not.
 func TestConfirmedRingsSurviveCuts(t *testing.T) {
 	t.Parallel()
-	for name, startProxy := range map[string]func(testing.TB, string) (*proxy, string){"plain": proxyTo, "tls": proxyToTLS} {
+	for name, startProxy := range map[string]func(testing.TB, string) (*rabbittest.Proxy, string){
+		"plain": rabbittest.ProxyTo, "tls": rabbittest.ProxyToTLS,
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := shared(t)
-			p, via := startProxy(t, b.url)
+			b := rabbittest.Shared(t)
+			p, via := startProxy(t, b.URL)
 			cuts(t, b, p, via)
 		})
 	}
 }
 
-func cuts(t *testing.T, b *broker, p *proxy, via string) {
+func cuts(t *testing.T, b *rabbittest.Broker, p *rabbittest.Proxy, via string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	cfg := b.config()
+	cfg := configOf(b)
 	cfg.URL = via
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", quorum)
+	queue := b.Queue("shop", rabbittest.Quorum)
 	l := laneOf(t, s)
 	confirmed, unsent, kinds, first := map[string]bool{}, map[string]bool{}, map[clock.OutcomeKind]int{}, map[string]bool{}
 	for round := range 40 {
@@ -149,9 +152,9 @@ func cuts(t *testing.T, b *broker, p *proxy, via string) {
 			batch[i].Payload = make([]byte, random.IntN(2000))
 		}
 		if round%4 != 0 {
-			p.cutAfter(random.Int64N(200_000))
+			p.CutAfter(random.Int64N(200_000))
 		} else {
-			cut := time.AfterFunc(time.Duration(random.IntN(8000))*time.Microsecond, p.cut)
+			cut := time.AfterFunc(time.Duration(random.IntN(8000))*time.Microsecond, p.Cut)
 			t.Cleanup(func() { cut.Stop() })
 		}
 		for i, o := range openAndDeliver(t.Context(), l, batch, ampleLimits()) {
@@ -168,13 +171,13 @@ func cuts(t *testing.T, b *broker, p *proxy, via string) {
 	if kinds[clock.Confirmed] == 0 || kinds[clock.Doubtful] == 0 || kinds[clock.Unsent] == 0 {
 		t.Errorf("the cuts were not mixed enough: %v", kinds)
 	}
-	p.cutAfter(-1)
+	p.CutAfter(-1)
 	waitUsable(t, s, 10*time.Second)
 	marker := rings("shop", 1)
-	eventually(t, 10*time.Second, "a last ring", func() bool {
+	rabbittest.Eventually(t, 10*time.Second, "a last ring", func() bool {
 		return openAndDeliver(t.Context(), l, marker, ampleLimits())[0].Kind == clock.Confirmed
 	})
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for id := range first {
 		switch {
 		case confirmed[id] && arrived[id] == 0:

@@ -3,44 +3,17 @@ package rabbit
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-)
 
-// managementBroker starts the management plugin of the private broker. It returns the broker's URL and the API's URL.
-// The plugin runs until the end of the test.
-func managementBroker(tb testing.TB) (amqpURL, managementURL string) {
-	tb.Helper()
-	amqpURL = privateBroker(tb)
-	plugins := filepath.Join(ownBroker.dir, "rabbitmq", "enabled_plugins")
-	if err := os.WriteFile(plugins, []byte("[rabbitmq_management].\n"), 0o644); err != nil { //nolint:gosec // the broker's user reads it
-		tb.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	_ = listener.Close()
-	// start the plugin without a restart of the broker, which would take longer
-	onPrivate(tb, "ctl", "rabbitmq", "eval", fmt.Sprintf(`application:load(rabbitmq_management),
-		application:set_env(rabbit, collect_statistics_interval, 500), %% how soon the API shows policies
-		application:set_env(rabbitmq_management, tcp_config, [{port, %d}, {ip, "127.0.0.1"}]), {ok, _, _} = rabbit_plugins:ensure(%q).`, port, plugins))
-	if err := os.WriteFile(plugins, []byte("[].\n"), 0o644); err != nil { //nolint:gosec // after a restart the plugin is off again
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { onPrivate(tb, "ctl", "rabbitmq", "eval", fmt.Sprintf("rabbit_plugins:ensure(%q).", plugins)) })
-	return amqpURL, fmt.Sprintf("http://guest:guest@127.0.0.1:%d", port)
-}
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
+)
 
 // findingsOf returns the findings of a session with that configuration, by name.
 func findingsOf(tb testing.TB, cfg Config) map[string]Finding {
@@ -66,16 +39,16 @@ func findingsOf(tb testing.TB, cfg Config) map[string]Finding {
 }
 
 func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
-	amqpURL, managementURL := managementBroker(t)
-	b := openWithAnswerQueue(t, amqpURL, quorum)
-	cfg := b.config()
+	amqpURL, managementURL := rabbittest.ManagementBroker(t)
+	b := rabbittest.OpenWithAnswers(t, amqpURL, rabbittest.Quorum)
+	cfg := configOf(b)
 	cfg.ManagementURL = managementURL
-	queue := func(args amqp.Table) string { return b.queue("shop", args) }
+	queue := func(args amqp.Table) string { return b.Queue("shop", args) }
 	safe := map[string]string{
-		queue(quorum): "quorum, durable",
+		queue(rabbittest.Quorum): "quorum, durable",
 		queue(amqp.Table{"x-queue-type": "quorum", "x-max-length": 5,
 			"x-overflow": "reject-publish"}): "quorum, durable",
-		answerQueue(b.exchange): "quorum, durable",
+		b.AnswerQueue(): "quorum, durable",
 	}
 	unsafe := map[string]string{
 		queue(nil): "a classic queue on one node",
@@ -84,21 +57,21 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 		queue(amqp.Table{"x-max-length-bytes": 500}): "drops the oldest beyond max-length-bytes 500",
 		queue(amqp.Table{"x-message-ttl": 60_000}):   "no consumer took within 60000 ms",
 		queue(amqp.Table{"x-message-ttl": 60_001,
-			"x-dead-letter-exchange": b.exchange}): "go to its dead letter exchange",
+			"x-dead-letter-exchange": b.Exchange}): "go to its dead letter exchange",
 		queue(amqp.Table{"x-queue-type": "quorum",
 			"x-expires": 3_600_000}): "after 3600000 ms without a consumer",
-		queue(amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": b.exchange,
+		queue(amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": b.Exchange,
 			"x-max-length-bytes": 5000}): "drops the oldest beyond max-length-bytes 5000",
 	}
-	transient := unique("transient")
-	_, err := b.ch.QueueDeclare(transient, false, true, false, false, nil)
-	b.must(err)
-	t.Cleanup(func() { b.remove(transient) })
-	b.must(b.ch.QueueBind(transient, "shop", b.exchange, false, nil))
-	b.must(b.ch.QueueBind(transient, "shop too", b.exchange, false, nil))
+	transient := rabbittest.Unique("transient")
+	_, err := b.Ch.QueueDeclare(transient, false, true, false, false, nil)
+	b.Must(err)
+	t.Cleanup(func() { b.Remove(transient) })
+	b.Must(b.Ch.QueueBind(transient, "shop", b.Exchange, false, nil))
+	b.Must(b.Ch.QueueBind(transient, "shop too", b.Exchange, false, nil))
 	unsafe[transient] = "not durable: a restart of the broker deletes it with all messages; it is deleted with all messages when its last consumer ends"
-	unbound := b.queue("shop", nil)
-	b.must(b.ch.QueueUnbind(unbound, "shop", b.exchange, nil))
+	unbound := b.Queue("shop", nil)
+	b.Must(b.Ch.QueueUnbind(unbound, "shop", b.Exchange, nil))
 
 	found := findingsOf(t, cfg)
 	if len(found) != len(safe)+len(unsafe) {
@@ -117,23 +90,23 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 
 	// a policy limits the length of one queue, and mirrors it where the broker still has mirrors
 	bounded, policy, value := queue(nil), `{"ha-mode":"all","max-length":7}`, "classic, mirrored, durable"
-	if major(fmt.Sprint(b.conn.Properties["version"])) >= 4 {
+	if major(fmt.Sprint(b.Conn.Properties["version"])) >= 4 {
 		policy, value = `{"max-length":7}`, "classic, durable"
 	}
-	onPrivate(t, "ctl", "rabbitmq", "set_policy", bounded, "^"+bounded+"$", policy)
-	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", bounded) })
-	eventually(t, 30*time.Second, "the API shows the policy", func() bool {
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "set_policy", bounded, "^"+bounded+"$", policy)
+	t.Cleanup(func() { rabbittest.OnPrivate(t, "ctl", "rabbitmq", "clear_policy", bounded) })
+	rabbittest.Eventually(t, 30*time.Second, "the API shows the policy", func() bool {
 		f := findingsOf(t, cfg)[fmt.Sprintf("queue %q", bounded)]
 		return f.Value == value && strings.Contains(f.Detail, "beyond max-length 7") &&
 			strings.Contains(f.Detail, "one node") == (value == "classic, durable")
 	})
 
 	u, err := url.Parse(managementURL)
-	b.must(err)
+	b.Must(err)
 	u.User = url.UserPassword("guest", "wrong")
 	cfg.ManagementURL = u.String()
 	s, err := New(cfg, Deps{})
-	b.must(err)
+	b.Must(err)
 	if _, err := s.Findings(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "401 Unauthorized: the user needs the tag") {
 		t.Errorf("with a wrong password: %v", err)
@@ -142,21 +115,21 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 
 // An argument of the queue cannot lift the limit of a policy.
 func TestFindingsNameDeliveryLimitsOfTheQueueOfAnswers(t *testing.T) {
-	amqpURL, managementURL := managementBroker(t)
-	b := openWithAnswerQueue(t, amqpURL, quorum)
-	cfg := b.config()
+	amqpURL, managementURL := rabbittest.ManagementBroker(t)
+	b := rabbittest.OpenWithAnswers(t, amqpURL, rabbittest.Quorum)
+	cfg := configOf(b)
 	cfg.ManagementURL = managementURL
-	other := b.queue("shop", limited(nil)) // its consumer decides how often a ring is delivered
-	name := answerQueue(b.exchange)
+	other := b.Queue("shop", rabbittest.Limited(nil)) // its consumer decides how often a ring is delivered
+	name := b.AnswerQueue()
 	found := findingsOf(t, cfg)
 	for _, queue := range []string{name, other} {
 		if f := found[fmt.Sprintf("queue %q", queue)]; !f.Safe {
 			t.Errorf("queue %s: %+v", queue, f)
 		}
 	}
-	onPrivate(t, "ctl", "rabbitmq", "set_policy", name, "^"+b.exchange, `{"delivery-limit":7}`)
-	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", name) })
-	eventually(t, 30*time.Second, "the API shows the policy", func() bool {
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "set_policy", name, "^"+b.Exchange, `{"delivery-limit":7}`)
+	t.Cleanup(func() { rabbittest.OnPrivate(t, "ctl", "rabbitmq", "clear_policy", name) })
+	rabbittest.Eventually(t, 30*time.Second, "the API shows the policy", func() bool {
 		f := findingsOf(t, cfg)[fmt.Sprintf("queue %q", name)]
 		return !f.Safe && strings.Contains(f.Detail, "delivered more than 7 times")
 	})
@@ -164,7 +137,7 @@ func TestFindingsNameDeliveryLimitsOfTheQueueOfAnswers(t *testing.T) {
 		q := queue{Type: "quorum", Durable: true}
 		decoder := json.NewDecoder(strings.NewReader(args))
 		decoder.UseNumber()
-		b.must(decoder.Decode(&q.Arguments))
+		b.Must(decoder.Decode(&q.Arguments))
 		if f := q.finding(q.answerLosses()...); f.Safe != (want == "") || !strings.Contains(f.Detail, want) {
 			t.Errorf("arguments %s: %+v", args, f)
 		}
@@ -173,7 +146,7 @@ func TestFindingsNameDeliveryLimitsOfTheQueueOfAnswers(t *testing.T) {
 
 func TestFindingsAreEmptyWithoutAManagementURL(t *testing.T) {
 	t.Parallel()
-	if found := findingsOf(t, shared(t).config()); len(found) != 0 {
+	if found := findingsOf(t, configOf(rabbittest.Shared(t))); len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
 
 // fullHost returns the address of a listener whose backlog is full. The operating system drops further attempts to
@@ -40,10 +42,10 @@ func fullHost(tb testing.TB) string {
 // The first host does not reply to the TCP connect. One dial reaches the next host too.
 func TestHostThatIsCutOffLeavesTimeForTheNext(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	second := hostOf(t, b.url)
-	cfg := b.config()
-	cfg.URL = withHosts(t, b.url, fullHost(t), second)
+	b := rabbittest.Shared(t)
+	second := hostOf(t, b.URL)
+	cfg := configOf(b)
+	cfg.URL = withHosts(t, b.URL, fullHost(t), second)
 	cfg.DialTimeout = 5 * time.Second
 	s, err := New(cfg, Deps{})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
@@ -93,13 +94,13 @@ func dialsTo(s *Session, role, host string) float64 {
 }
 
 // wantRingsThrough delivers rings on a new lane until they are confirmed, and fails unless the lane uses the host.
-func wantRingsThrough(t *testing.T, b *broker, s *Session, host string) {
+func wantRingsThrough(t *testing.T, b *rabbittest.Broker, s *Session, host string) {
 	t.Helper()
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
-	eventually(t, 10*time.Second, "an open lane", func() bool { return l.Open(t.Context(), 3) == nil })
+	rabbittest.Eventually(t, 10*time.Second, "an open lane", func() bool { return l.Open(t.Context(), 3) == nil })
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
-	b.take(queue, 3)
+	b.Take(queue, 3)
 	if l.link.Host().Name() != host {
 		t.Errorf("the lane uses %s, want %s", l.link.Host().Name(), host)
 	}
@@ -147,8 +148,8 @@ func largeRings(application string, n int) []clock.Ring {
 // probes are small.
 func lossyHost(t *testing.T, target string) string {
 	t.Helper()
-	p, via := proxyTo(t, target)
-	p.loseLarger(1400)
+	p, via := rabbittest.ProxyTo(t, target)
+	p.LoseLarger(1400)
 	return hostOf(t, via)
 }
 
@@ -159,15 +160,15 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 	for _, awaited := range []bool{false, true} {
 		t.Run(fmt.Sprintf("awaited=%t", awaited), func(t *testing.T) {
 			t.Parallel()
-			b := shared(t)
-			first, second := lossyHost(t, b.url), hostOf(t, b.url)
-			cfg := b.config()
-			cfg.URL = withHosts(t, b.url, first, second)
+			b := rabbittest.Shared(t)
+			first, second := lossyHost(t, b.URL), hostOf(t, b.URL)
+			cfg := configOf(b)
+			cfg.URL = withHosts(t, b.URL, first, second)
 			s := startUsable(t, cfg)
-			queue := b.queue("shop", quorum)
+			queue := b.Queue("shop", rabbittest.Quorum)
 			l := laneOf(t, s)
 			wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-			b.take(queue, 1)
+			b.Take(queue, 1)
 			if l.link.Host().Name() != first {
 				t.Fatalf("the lane begins at %s, want %s", l.link.Host().Name(), first)
 			}
@@ -187,7 +188,7 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 				t.Errorf("usable: %v; %v control connections to %s, want 1", err, connectionsTo(s, roleControl, first),
 					first)
 			}
-			arrived := b.arrived(queue)
+			arrived := b.Arrived(queue)
 			for i := range batch {
 				if n := arrived[batch[i].MessageID()]; n != 1 {
 					t.Errorf("ring %d arrived %d times", i, n)
@@ -201,10 +202,10 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
-	first, second := hostOf(t, cfg.URL), hostOf(t, b.url)
-	cfg.URL = withHosts(t, b.url, first, second)
+	first, second := hostOf(t, cfg.URL), hostOf(t, b.URL)
+	cfg.URL = withHosts(t, b.URL, first, second)
 	s := startUsable(t, cfg)
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	batch := rings("shop", 600)
 	for i := range batch {
@@ -213,9 +214,9 @@ func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	if err := l.Open(t.Context(), len(batch)); err != nil {
 		t.Fatal(err)
 	}
-	p.stall(true)
+	p.Stall(true)
 	outcomes := l.Deliver(t.Context(), batch, shortLimits())
-	p.stall(false)
+	p.Stall(false)
 	if n := count(outcomes); n[clock.Unsent] == 0 {
 		t.Fatalf("the write did not stall: %v", n)
 	}
@@ -228,12 +229,12 @@ func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 // UnconfirmingInterval, and the lane of the other application keeps its connection.
 func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	cfg := b.config()
-	cfg.URL = withHosts(t, b.url, lossyHost(t, b.url), lossyHost(t, b.url))
+	b := rabbittest.Shared(t)
+	cfg := configOf(b)
+	cfg.URL = withHosts(t, b.URL, lossyHost(t, b.URL), lossyHost(t, b.URL))
 	s := startUsable(t, cfg)
-	b.queue("sick", nil)
-	b.queue("well", nil)
+	b.Queue("sick", nil)
+	b.Queue("well", nil)
 	sick, well := laneOf(t, s), laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), well, rings("well", 1), ampleLimits()), clock.Confirmed)
 	began, wellLink := time.Now(), well.link
@@ -261,10 +262,10 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 
 func TestHostThatRefusesIsPassedOver(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	first, second := closedPort(t), hostOf(t, b.url)
-	cfg := b.config()
-	cfg.URL = withHosts(t, b.url, first, second)
+	b := rabbittest.Shared(t)
+	first, second := closedPort(t), hostOf(t, b.URL)
+	cfg := configOf(b)
+	cfg.URL = withHosts(t, b.URL, first, second)
 	s := startUsable(t, cfg)
 	wantRingsThrough(t, b, s, second)
 	if n := connectionsTo(s, roleControl, second); n != 1 {
@@ -278,10 +279,10 @@ func TestHostThatRefusesIsPassedOver(t *testing.T) {
 // No connection of the session stays at a host that accepts connections and answers nothing.
 func TestHostThatNeverAnswersIsLeft(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	second := hostOf(t, b.url)
+	b := rabbittest.Shared(t)
+	second := hostOf(t, b.URL)
 	cfg := wakesOf(t, b)
-	cfg.URL, cfg.DialTimeout = withHosts(t, b.url, silentHost(t), second), 2*time.Second
+	cfg.URL, cfg.DialTimeout = withHosts(t, b.URL, silentHost(t), second), 2*time.Second
 	s := startUsable(t, cfg)
 	wantRingsThrough(t, b, s, second)
 	l, _ := listen(t, cfg) // in a session of its own
@@ -310,11 +311,11 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 		},
 	} {
 		t.Run(role, func(t *testing.T) {
-			b := shared(t)
+			b := rabbittest.Shared(t)
 			broken := scripted.Start(t, 0, func(s *scripted.Broker) { s.Until(scripted.ConnectionClose) })
-			first, second := hostOf(t, broken.URL()), hostOf(t, b.url)
-			cfg := b.config()
-			cfg.URL, cfg.DialTimeout = withHosts(t, b.url, first, second), 5*time.Second
+			first, second := hostOf(t, broken.URL()), hostOf(t, b.URL)
+			cfg := configOf(b)
+			cfg.URL, cfg.DialTimeout = withHosts(t, b.URL, first, second), 5*time.Second
 			s, err := New(cfg, Deps{})
 			if err != nil {
 				t.Fatal(err)
@@ -322,7 +323,7 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 			if err := connect(t.Context(), s); err == nil {
 				t.Fatal("the broken host opened a channel")
 			}
-			eventually(t, 10*time.Second, "a connection to the next host",
+			rabbittest.Eventually(t, 10*time.Second, "a connection to the next host",
 				func() bool { return connect(t.Context(), s) == nil })
 			if h, n := s.broker.HostOf(role), dialsTo(s, role, first); h == nil || h.Name() != second || n != 1 {
 				t.Errorf("the connection uses %v, want %s; %v dials to the other host, want 1", h, second, n)
@@ -335,16 +336,16 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 // hosts the first has a share of DialTimeout/41: a quarter of a second by default, less than the lag of a single read.
 func TestSlowHostIsNotLeft(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	p.readLag = 400 * time.Millisecond
-	cfg := b.config()
+	b := rabbittest.Shared(t)
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	p.Lag(400 * time.Millisecond)
+	cfg := configOf(b)
 	first := hostOf(t, via)
 	hosts := []string{first}
 	for i := range 40 {
 		hosts = append(hosts, fmt.Sprintf("127.0.1.%d:1", i))
 	}
-	cfg.URL = withHosts(t, b.url, hosts...)
+	cfg.URL = withHosts(t, b.URL, hosts...)
 	s, err := New(cfg, Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -364,25 +365,25 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 
 func TestHostThatDiesIsReplaced(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	first, second := hostOf(t, via), hostOf(t, b.url)
-	cfg := b.config()
-	cfg.URL = withHosts(t, b.url, first, second)
+	b := rabbittest.Shared(t)
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	first, second := hostOf(t, via), hostOf(t, b.URL)
+	cfg := configOf(b)
+	cfg.URL = withHosts(t, b.URL, first, second)
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
 	if l.link.Host().Name() != first {
 		t.Errorf("the lane begins at %s, want %s", l.link.Host().Name(), first)
 	}
-	p.close()
-	eventually(t, 10*time.Second, "rings through the other host", func() bool {
+	p.Close()
+	rabbittest.Eventually(t, 10*time.Second, "rings through the other host", func() bool {
 		return openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits())[0].Kind == clock.Confirmed
 	})
-	b.take(queue, 4)
+	b.Take(queue, 4)
 	waitUsable(t, s, 10*time.Second)
-	eventually(t, 10*time.Second, "a control connection to the other host",
+	rabbittest.Eventually(t, 10*time.Second, "a control connection to the other host",
 		func() bool { return connectionsTo(s, roleControl, second) == 1 })
 	if n := connectionsTo(s, roleControl, first); n != 0 {
 		t.Errorf("%v control connections to the dead host", n)
@@ -393,11 +394,11 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 // hosts.
 func TestHostThatFallsSilentIsLeft(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	first, second := hostOf(t, via), hostOf(t, b.url)
-	cfg := b.config()
-	cfg.URL, cfg.ProbeTimeout = withHosts(t, b.url, first, second), 5*time.Second
+	b := rabbittest.Shared(t)
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	first, second := hostOf(t, via), hostOf(t, b.URL)
+	cfg := configOf(b)
+	cfg.URL, cfg.ProbeTimeout = withHosts(t, b.URL, first, second), 5*time.Second
 	var out bytes.Buffer
 	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	if err != nil {
@@ -409,7 +410,7 @@ func TestHostThatFallsSilentIsLeft(t *testing.T) {
 	stop := func() { cancel(); running.Wait() }
 	t.Cleanup(stop)
 	waitUsable(t, s, 10*time.Second)
-	p.stall(true)
+	p.Stall(true)
 	reason := waitUnusable(t, s, 10*time.Second).Error()
 	waitUsable(t, s, 10*time.Second)
 	wantRingsThrough(t, b, s, second)
@@ -434,14 +435,14 @@ func TestHostThatFallsSilentIsLeft(t *testing.T) {
 // An exchange of another type is a fault of every host, so the session stays where it is.
 func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	_, via := proxyTo(t, b.url)
-	first, second := hostOf(t, via), hostOf(t, b.url)
-	b.must(b.ch.ExchangeDeclare(b.exchange, "fanout", true, false, false, false, nil))
-	cfg := b.config()
-	cfg.URL = withHosts(t, b.url, first, second)
+	b := rabbittest.Shared(t)
+	_, via := rabbittest.ProxyTo(t, b.URL)
+	first, second := hostOf(t, via), hostOf(t, b.URL)
+	b.Must(b.Ch.ExchangeDeclare(b.Exchange, "fanout", true, false, false, false, nil))
+	cfg := configOf(b)
+	cfg.URL = withHosts(t, b.URL, first, second)
 	s := run(t, cfg)
-	eventually(t, 10*time.Second, "three dials",
+	rabbittest.Eventually(t, 10*time.Second, "three dials",
 		func() bool { return dialsTo(s, roleControl, first)+dialsTo(s, roleControl, second) >= 3 })
 	if n := dialsTo(s, roleControl, second); n > 0 {
 		t.Errorf("%v dials to %s", n, second)
@@ -479,15 +480,15 @@ func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
 // The certificate of both hosts names the second one only, so the dial must check each host under its own name.
 func TestEachHostIsCheckedUnderItsOwnName(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	_, via := proxyToTLS(t, b.url)
+	b := rabbittest.Shared(t)
+	_, via := rabbittest.ProxyToTLS(t, b.URL)
 	u, err := url.Parse(via)
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := u.Host
 	first := "localhost:" + u.Port()
-	cfg := b.config()
+	cfg := configOf(b)
 	cfg.URL = withHosts(t, via, first, second)
 	s := startUsable(t, cfg)
 	wantRingsThrough(t, b, s, second)

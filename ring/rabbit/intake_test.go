@@ -22,6 +22,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -92,57 +93,59 @@ func (m *memorySetter) all() map[clock.Key]*clock.Alarm {
 
 // intakeTest is a broker with a queue for delayed messages, an exchange for them, and a queue of dead letters.
 type intakeTest struct {
-	*broker
+	*rabbittest.Broker
 	source, sourceQueue, deadLetters, deadQueue string
 	cfg                                         Config
 }
 
 func newIntakeTest(t *testing.T, args amqp.Table) *intakeTest {
 	t.Helper()
-	b := shared(t)
-	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil)) // for the cleanup
-	i := &intakeTest{broker: b, source: unique("source"), sourceQueue: unique("delayed"), cfg: b.config()}
-	b.must(b.ch.ExchangeDeclare(i.source, "topic", true, false, false, false, nil))
-	t.Cleanup(func() { b.channel(); _ = b.ch.ExchangeDelete(i.source, false, false) })
-	_, err := b.ch.QueueDeclare(i.sourceQueue, true, false, false, false, args)
-	b.must(err)
-	t.Cleanup(func() { b.remove(i.sourceQueue) })
-	b.must(b.ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
-	i.deadLetters, i.deadQueue = b.otherExchange("#")
+	b := rabbittest.Shared(t)
+	b.Must(b.Ch.ExchangeDeclare(b.Exchange, "direct", true, false, false, false, nil)) // for the cleanup
+	i := &intakeTest{
+		Broker: b, source: rabbittest.Unique("source"), sourceQueue: rabbittest.Unique("delayed"), cfg: configOf(b),
+	}
+	b.Must(b.Ch.ExchangeDeclare(i.source, "topic", true, false, false, false, nil))
+	t.Cleanup(func() { b.Channel(); _ = b.Ch.ExchangeDelete(i.source, false, false) })
+	_, err := b.Ch.QueueDeclare(i.sourceQueue, true, false, false, false, args)
+	b.Must(err)
+	t.Cleanup(func() { b.Remove(i.sourceQueue) })
+	b.Must(b.Ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
+	i.deadLetters, i.deadQueue = b.OtherExchange("#")
 	i.cfg.Intake.Queue, i.cfg.Intake.Exchange, i.cfg.Intake.DeadLetters = i.sourceQueue, i.source, i.deadLetters
 	return i
 }
 
 // run starts the intake, and returns it with a function that stops it.
 func (i *intakeTest) run(setter Setter) (in *Intake, stop func()) {
-	i.tb.Helper()
-	in = i.intake(setter, i.tb.Output())
-	stop = background(i.tb, in.Run)
-	i.tb.Cleanup(stop)
+	i.TB.Helper()
+	in = i.intake(setter, i.TB.Output())
+	stop = rabbittest.Background(i.TB, in.Run)
+	i.TB.Cleanup(stop)
 	return in, stop
 }
 
 // intake returns an intake that does not run yet. It logs to out.
 func (i *intakeTest) intake(setter Setter, out io.Writer) *Intake {
-	i.tb.Helper()
+	i.TB.Helper()
 	s, err := New(i.cfg, Deps{Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo}))})
-	i.must(err)
+	i.Must(err)
 	in := s.Intake(setter)
 	in.longest, s.silence = 20*time.Millisecond, 20*time.Millisecond
 	return in
 }
 
 func (i *intakeTest) publish(p amqp.Publishing) {
-	i.tb.Helper()
-	i.must(i.ch.Publish(i.source, "order.cancel", true, false, p))
+	i.TB.Helper()
+	i.Must(i.Ch.Publish(i.source, "order.cancel", true, false, p))
 }
 
 // waiting returns the number of messages in the queue that no consumer has. The broker puts back those of a consumer
 // soon after its end.
 func (i *intakeTest) waiting() int {
-	i.tb.Helper()
-	q, err := i.ch.QueueDeclarePassive(i.sourceQueue, true, false, false, false, nil)
-	i.must(err)
+	i.TB.Helper()
+	q, err := i.Ch.QueueDeclarePassive(i.sourceQueue, true, false, false, false, nil)
+	i.Must(err)
 	return q.Messages
 }
 
@@ -166,7 +169,7 @@ func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
 	i.publish(amqp.Publishing{})
 	i.publish(amqp.Publishing{})
 	_, stop := i.run(setter)
-	eventually(t, time.Minute, "seven alarms", func() bool { return len(setter.all()) == 7 })
+	rabbittest.Eventually(t, time.Minute, "seven alarms", func() bool { return len(setter.all()) == 7 })
 	stop()
 	if n := i.waiting(); n != 0 {
 		t.Errorf("%d messages are not acked", n)
@@ -253,7 +256,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 	}
 	i.publish(amqp.Publishing{MessageId: "good"})
 	in, stop := i.run(setter)
-	for _, d := range i.take(i.deadQueue, len(refused)) {
+	for _, d := range i.Take(i.deadQueue, len(refused)) {
 		want := refused[d.MessageId]
 		if d.MessageId == "full frame" {
 			if len(d.Headers) != 1 || !reflect.DeepEqual(d.Headers, want.Headers) {
@@ -279,7 +282,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 			t.Errorf("dead letter %q differs from the message: %.300v", d.MessageId, d.Headers)
 		}
 	}
-	eventually(t, time.Minute, "the good messages are alarms", func() bool { return len(setter.all()) == 2 })
+	rabbittest.Eventually(t, time.Minute, "the good messages are alarms", func() bool { return len(setter.all()) == 2 })
 	stop()
 	if n := i.waiting(); n != 0 || in.counted(resultDeadLetter) != len(refused) {
 		t.Errorf("%d messages are not acked, %d dead letters counted", n, in.counted(resultDeadLetter))
@@ -299,13 +302,13 @@ func TestMessageThatFillsItsFrameIsADeadLetterOfAQuorumQueue(t *testing.T) {
 	}
 	i.publish(amqp.Publishing{MessageId: "good"})
 	in, stop := i.run(setter)
-	for _, d := range i.take(i.deadQueue, len(sizes)) {
+	for _, d := range i.Take(i.deadQueue, len(sizes)) {
 		if long, _ := d.Headers["long"].(string); fmt.Sprint(len(long)) != d.MessageId || len(d.Headers) != 1 ||
 			string(d.Body) != "kept" {
 			t.Errorf("the dead letter %s has %d headers and the body %q", d.MessageId, len(d.Headers), d.Body)
 		}
 	}
-	eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
+	rabbittest.Eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
 	stop()
 	if n := i.waiting(); n != 0 || in.counted(resultDeadLetter) != len(sizes) {
 		t.Errorf("%d messages are not acked, %d dead letters counted", n, in.counted(resultDeadLetter))
@@ -355,7 +358,7 @@ func (r *refusingSetter) refusedOften() (alarms int) {
 // Nothing is acked while the database is away, and nothing is lost. A delay counts from the receipt of its message.
 func TestMessagesWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string]amqp.Table{"classic": nil, "quorum, limit 2": limited(nil)} {
+	for name, args := range map[string]amqp.Table{"classic": nil, "quorum, limit 2": rabbittest.Limited(nil)} {
 		t.Run(name, func(t *testing.T) {
 			i, setter := newIntakeTest(t, args), &refusingSetter{newMemorySetter(),
 				map[clock.Key]map[clock.Instant]int{}}
@@ -365,13 +368,14 @@ func TestMessagesWaitForTheDatabase(t *testing.T) {
 				i.publish(amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": int32(1000)}})
 			}
 			in, stop := i.run(setter)
-			eventually(t, time.Minute, "each message is submitted often",
+			rabbittest.Eventually(t, time.Minute, "each message is submitted often",
 				func() bool { return setter.refusedOften() == n })
 			if in.counted(resultSet) != 0 {
 				t.Error("a message is an alarm without a database")
 			}
 			setter.setErr(nil)
-			eventually(t, time.Minute, "all messages are alarms", func() bool { return len(setter.all()) == n })
+			rabbittest.Eventually(t, time.Minute, "all messages are alarms",
+				func() bool { return len(setter.all()) == n })
 			stop()
 			if left := i.waiting(); left != 0 {
 				t.Errorf("%d messages are not acked", left)
@@ -396,7 +400,7 @@ func TestUnconfirmedMessageIsOneAlarm(t *testing.T) {
 	}
 	lost := &lossySetter{memorySetter: setter}
 	in, stop := i.run(lost)
-	eventually(t, time.Minute, "all are acked",
+	rabbittest.Eventually(t, time.Minute, "all are acked",
 		func() bool { return in.counted(resultSet)+in.counted(resultDuplicate) == n })
 	stop()
 	if len(setter.all()) != n || i.waiting() != 0 || in.counted(resultDuplicate) == 0 {
@@ -440,17 +444,19 @@ func TestMessageWhoseAlarmIsOverArmsItAgain(t *testing.T) {
 	for k, again := range []amqp.Publishing{first, first, other, exact} {
 		want := int64(k + 1)
 		i.publish(again)
-		eventually(t, time.Minute, "the alarm is armed", func() bool { return generation() == want })
+		rabbittest.Eventually(t, time.Minute, "the alarm is armed", func() bool { return generation() == want })
 		i.publish(again)
-		eventually(t, time.Minute, "a repeat is a duplicate", func() bool { return in.counted(resultDuplicate) == k+1 })
+		rabbittest.Eventually(t, time.Minute, "a repeat is a duplicate",
+			func() bool { return in.counted(resultDuplicate) == k+1 })
 		setter.end(key)
 	}
 	i.publish(exact) // it has the time of the alarm
-	eventually(t, time.Minute, "a repeat is a duplicate", func() bool { return in.counted(resultDuplicate) == 5 })
+	rabbittest.Eventually(t, time.Minute, "a repeat is a duplicate",
+		func() bool { return in.counted(resultDuplicate) == 5 })
 	i.publish(first)
-	eventually(t, time.Minute, "the alarm is armed", func() bool { return generation() == 5 })
+	rabbittest.Eventually(t, time.Minute, "the alarm is armed", func() bool { return generation() == 5 })
 	i.publish(other)
-	if dead := i.take(i.deadQueue, 1)[0]; dead.Headers[headerRefusalCode] != codeIDTaken {
+	if dead := i.Take(i.deadQueue, 1)[0]; dead.Headers[headerRefusalCode] != codeIDTaken {
 		t.Errorf("the message of an alarm that waits has the code %v", dead.Headers[headerRefusalCode])
 	}
 	stop()
@@ -469,7 +475,7 @@ func TestMessageWhoseAlarmIsDeletedMeanwhileIsAnAlarm(t *testing.T) {
 	setter.setErr(func(n int) error { return [...]error{1: &over, 2: gone, 3: nil}[n] })
 	i.publish(amqp.Publishing{MessageId: "m"})
 	i.run(setter)
-	eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
+	rabbittest.Eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
 }
 
 // heldTurn is a turn whose set-ups a test may hold. A value sent to held is taken by the next set-up, which goes on
@@ -511,14 +517,14 @@ func (b *lockedBuffer) String() string {
 // reports an idle consumer, or messages of another consumer.
 func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string]amqp.Table{"classic": nil, "quorum": quorum} {
+	for name, args := range map[string]amqp.Table{"classic": nil, "quorum": rabbittest.Quorum} {
 		t.Run(name, func(t *testing.T) {
 			i, setter := newIntakeTest(t, args), newMemorySetter()
 			var out lockedBuffer
 			in := i.intake(setter, io.MultiWriter(t.Output(), &out))
 			turn := &heldTurn{intakeTurn: &intakeTurn{Intake: in}, held: make(chan (<-chan struct{}))}
 			var cancelled atomic.Bool // the broker has cancelled a consumer
-			t.Cleanup(background(t, func(ctx context.Context) error {
+			t.Cleanup(rabbittest.Background(t, func(ctx context.Context) error {
 				for ctx.Err() == nil {
 					if _, err := in.s.consume(ctx, turn); errors.Is(err, wire.ErrCancelled) {
 						cancelled.Store(true)
@@ -533,7 +539,8 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 			}
 			taken := func() {
 				t.Helper()
-				eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == n })
+				rabbittest.Eventually(t, time.Minute, "the message is an alarm",
+					func() bool { return len(setter.all()) == n })
 			}
 			holdRenewal := func() (release func()) {
 				released := make(chan struct{})
@@ -545,7 +552,7 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 			for range 3 { // the message waits for the consumer that replaces an idle one
 				release := holdRenewal()
 				publish()
-				eventually(t, time.Minute, "the message waits", func() bool { return i.waiting() == 1 })
+				rabbittest.Eventually(t, time.Minute, "the message waits", func() bool { return i.waiting() == 1 })
 				release()
 				taken()
 			}
@@ -554,17 +561,17 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 				t.Errorf("an idle consumer is reported as lost:\n%s", out.String())
 			}
 			declareAgain := func() {
-				i.remove(i.sourceQueue)
-				_, err := i.ch.QueueDeclare(i.sourceQueue, true, false, false, false, args)
-				i.must(err)
-				i.must(i.ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
+				i.Remove(i.sourceQueue)
+				_, err := i.Ch.QueueDeclare(i.sourceQueue, true, false, false, false, args)
+				i.Must(err)
+				i.Must(i.Ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
 				publish()
 				taken()
 			}
 			for range 3 {
 				declareAgain()
 			}
-			for deadline := time.Now().Add(hangGuard); !cancelled.Load() && losses() == 0; declareAgain() { // a renewal before the message hides the loss
+			for deadline := time.Now().Add(rabbittest.HangGuard); !cancelled.Load() && losses() == 0; declareAgain() { // a renewal before the message hides the loss
 				if time.Now().After(deadline) {
 					t.Fatal("the loss is not reported")
 				}
@@ -578,22 +585,23 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 			release := holdRenewal() // another consumer gives a message back after the renewal
 			publish()
 			var other amqp.Delivery
-			eventually(t, time.Minute, "another consumer gets the message", func() (found bool) {
+			rabbittest.Eventually(t, time.Minute, "another consumer gets the message", func() (found bool) {
 				var err error
-				other, found, err = i.ch.Get(i.sourceQueue, false)
-				i.must(err)
+				other, found, err = i.Ch.Get(i.sourceQueue, false)
+				i.Must(err)
 				return found
 			})
 			consumers := func() int {
-				q, err := i.ch.QueueDeclarePassive(i.sourceQueue, true, false, false, false, nil)
-				i.must(err)
+				q, err := i.Ch.QueueDeclarePassive(i.sourceQueue, true, false, false, false, nil)
+				i.Must(err)
 				return q.Consumers
 			}
 			before := consumers() // a quorum queue counts the other consumer
 			in.s.silence = time.Hour
 			release()
-			eventually(t, time.Minute, "the queue has one more consumer", func() bool { return consumers() > before })
-			i.must(other.Nack(false, true))
+			rabbittest.Eventually(t, time.Minute, "the queue has one more consumer",
+				func() bool { return consumers() > before })
+			i.Must(other.Nack(false, true))
 			taken()
 			if losses() != reported {
 				t.Errorf("a message that another consumer gave back is reported as a loss:\n%s", out.String())
@@ -681,21 +689,21 @@ func TestMessageKeepsItsTime(t *testing.T) {
 // A message that is delivered again, because its ack was lost, is the same alarm.
 func TestCutIntakeDoublesNoMessageWithAnID(t *testing.T) {
 	t.Parallel()
-	i, setter := newIntakeTest(t, quorum), newMemorySetter()
-	p, via := proxyTo(t, i.url)
+	i, setter := newIntakeTest(t, rabbittest.Quorum), newMemorySetter()
+	p, via := rabbittest.ProxyTo(t, i.URL)
 	i.cfg.URL = via
 	in, stop := i.run(setter)
 	const n = 2000
 	for k := range n {
 		i.publish(amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": int32(1000)}})
 		if k%400 == 399 {
-			p.cut()
+			p.Cut()
 		}
 	}
-	eventually(t, time.Minute, "all messages are alarms", func() bool { return len(setter.all()) == n })
+	rabbittest.Eventually(t, time.Minute, "all messages are alarms", func() bool { return len(setter.all()) == n })
 	left := n
 	for range 10 { // the broker does not count messages that are delivered and not acked: a stop gives them back
-		eventually(t, time.Minute, "all are delivered", func() bool { return i.waiting() == 0 })
+		rabbittest.Eventually(t, time.Minute, "all are delivered", func() bool { return i.waiting() == 0 })
 		stop()
 		if in.counted(resultRefused) != 0 {
 			t.Errorf("%d refused", in.counted(resultRefused))
@@ -715,21 +723,22 @@ func TestCutIntakeDoublesNoMessageWithAnID(t *testing.T) {
 func TestDeadLetterWithoutAQueueIsKept(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
-	i.must(i.ch.QueueUnbind(i.deadQueue, "#", i.deadLetters, nil))
+	i.Must(i.Ch.QueueUnbind(i.deadQueue, "#", i.deadLetters, nil))
 	bad := amqp.Publishing{MessageId: "bad", Headers: amqp.Table{"x-delay": "soon"}}
 	i.publish(bad)
 	in, stop := i.run(setter)
-	eventually(t, time.Minute, "the dead letter fails", func() bool { return in.counted(resultNoDeadLetter) > 1 })
+	rabbittest.Eventually(t, time.Minute, "the dead letter fails",
+		func() bool { return in.counted(resultNoDeadLetter) > 1 })
 	i.publish(amqp.Publishing{MessageId: "good"})
-	eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
+	rabbittest.Eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
 	if warnings := in.s.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "dead letters") {
 		t.Errorf("warnings: %q", warnings)
 	}
 	stop()
-	eventually(t, time.Minute, "the bad message is back", func() bool { return i.waiting() == 1 })
-	i.must(i.ch.QueueBind(i.deadQueue, "#", i.deadLetters, false, nil))
+	rabbittest.Eventually(t, time.Minute, "the bad message is back", func() bool { return i.waiting() == 1 })
+	i.Must(i.Ch.QueueBind(i.deadQueue, "#", i.deadLetters, false, nil))
 	_, stop = i.run(setter)
-	i.take(i.deadQueue, 1)
+	i.Take(i.deadQueue, 1)
 	stop()
 	if i.waiting() != 0 {
 		t.Errorf("%d messages wait", i.waiting())
@@ -740,22 +749,23 @@ func TestDeadLetterWithoutAQueueIsKept(t *testing.T) {
 func TestReturnedDeadLetterFailsAlone(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, nil), newMemorySetter()
-	i.must(i.ch.QueueUnbind(i.deadQueue, "#", i.deadLetters, nil))
-	i.must(i.ch.QueueBind(i.deadQueue, "bound", i.deadLetters, false, nil))
+	i.Must(i.Ch.QueueUnbind(i.deadQueue, "#", i.deadLetters, nil))
+	i.Must(i.Ch.QueueBind(i.deadQueue, "bound", i.deadLetters, false, nil))
 	const n = 20
 	for k := range n {
 		key := "bound"
 		if k%5 == 0 {
 			key = "unbound"
 		}
-		i.must(i.ch.Publish(i.source, key, true, false,
+		i.Must(i.Ch.Publish(i.source, key, true, false,
 			amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": "soon"}}))
 	}
 	in, stop := i.run(setter)
-	i.take(i.deadQueue, n-n/5)
-	eventually(t, time.Minute, "the others fail", func() bool { return in.counted(resultNoDeadLetter) >= n/5 })
+	i.Take(i.deadQueue, n-n/5)
+	rabbittest.Eventually(t, time.Minute, "the others fail",
+		func() bool { return in.counted(resultNoDeadLetter) >= n/5 })
 	stop()
-	eventually(t, time.Minute, "the others are back", func() bool { return i.waiting() == n/5 })
+	rabbittest.Eventually(t, time.Minute, "the others are back", func() bool { return i.waiting() == n/5 })
 	if dead := in.counted(resultDeadLetter); dead != n-n/5 {
 		t.Errorf("%d dead letters, want %d", dead, n-n/5)
 	}
@@ -766,13 +776,13 @@ func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
 	i := newIntakeTest(t, nil)
 	good := i.cfg
 	for what, change := range map[string]func(){
-		"queue":    func() { i.cfg.Intake.Queue = unique("missing") },
-		"exchange": func() { i.cfg.Intake.DeadLetters = unique("missing") },
+		"queue":    func() { i.cfg.Intake.Queue = rabbittest.Unique("missing") },
+		"exchange": func() { i.cfg.Intake.DeadLetters = rabbittest.Unique("missing") },
 	} {
 		i.cfg = good
 		change()
 		in, stop := i.run(newMemorySetter())
-		eventually(t, time.Minute, "a warning about the "+what, func() bool {
+		rabbittest.Eventually(t, time.Minute, "a warning about the "+what, func() bool {
 			warnings := strings.Join(in.s.Warnings(), "\n")
 			return strings.Contains(warnings, "delayed messages are not taken: "+what) &&
 				strings.Contains(warnings, "NOT_FOUND")
@@ -786,7 +796,7 @@ func TestIntakeTakesNothingFromAStream(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream}), newMemorySetter()
 	in, _ := i.run(setter)
-	eventually(t, time.Minute, "a warning", func() bool {
+	rabbittest.Eventually(t, time.Minute, "a warning", func() bool {
 		i.publish(amqp.Publishing{MessageId: "m"})
 		return strings.Contains(strings.Join(in.s.Warnings(), "\n"), "is a stream")
 	})
@@ -852,12 +862,13 @@ func TestMessageWaitsForTheRingOfItsAlarm(t *testing.T) {
 			key := clock.Key{Application: "intake", BusinessID: "m"}
 			message := amqp.Publishing{MessageId: "m", Headers: amqp.Table{"x-delay": int32(0)}}
 			i.publish(message)
-			eventually(t, time.Minute, "the message is an alarm", func() bool { return len(setter.all()) == 1 })
+			rabbittest.Eventually(t, time.Minute, "the message is an alarm",
+				func() bool { return len(setter.all()) == 1 })
 			setter.change(key, func(a *clock.Alarm) { a.RingRow, a.RingAt = ring, a.RingAt-1 }) // it rings after its time, so the next message has another
 			i.publish(message)
-			eventually(t, time.Minute, "it waits", func() bool { return in.counted(resultHeld) > 5 })
+			rabbittest.Eventually(t, time.Minute, "it waits", func() bool { return in.counted(resultHeld) > 5 })
 			setter.end(key)
-			eventually(t, time.Minute, "it arms the alarm again",
+			rabbittest.Eventually(t, time.Minute, "it arms the alarm again",
 				func() bool { return setter.all()[key].Generation == 2 })
 			if in.counted(resultDuplicate)+in.counted(resultRefused) != 0 {
 				t.Errorf("%d duplicates, %d refused", in.counted(resultDuplicate), in.counted(resultRefused))

@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 
 	"github.com/clockd/clockd/ring"
@@ -22,9 +23,9 @@ import (
 
 func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
 	full := clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"},
 		Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999,
@@ -38,7 +39,7 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	}
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), []clock.Ring{full, bare}, ampleLimits()), clock.Confirmed)
 
-	got := b.take(queue, 2)
+	got := b.Take(queue, 2)
 	compareDelivery(t, got[0], amqp.Delivery{
 		Headers: amqp.Table{
 			"x-application": "shop", "x-business-id": "order/1 % ü", "x-target-ring-at": int64(1_700_000_000_999),
@@ -47,7 +48,7 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 		},
 		MessageId: "4711.3.2", CorrelationId: "order/1 % ü", Type: "alarm.ring", AppId: "clockd",
 		ContentType: "text/plain; charset=utf-8", DeliveryMode: 2, Priority: 7, Timestamp: time.Unix(1_700_000_000, 0),
-		ReplyTo: b.exchange + ".answers", Exchange: b.exchange, RoutingKey: "shop", Body: []byte("hello"),
+		ReplyTo: b.Exchange + ".answers", Exchange: b.Exchange, RoutingKey: "shop", Body: []byte("hello"),
 	})
 	compareDelivery(t, got[1], amqp.Delivery{
 		Headers: amqp.Table{
@@ -57,7 +58,7 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 		},
 		MessageId: "4712.1.1", CorrelationId: "b", Type: "alarm.ring", AppId: "clockd",
 		ContentType: "application/octet-stream", DeliveryMode: 2, Timestamp: time.Unix(0, 0),
-		Exchange: b.exchange, RoutingKey: "shop", Body: []byte{},
+		Exchange: b.Exchange, RoutingKey: "shop", Body: []byte{},
 	})
 }
 
@@ -76,15 +77,15 @@ func compareDelivery(t *testing.T, got, want amqp.Delivery) {
 // A priority queue delivers messages with a higher priority first, whatever their order of arrival.
 func TestPriorityOrdersAPriorityQueue(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", amqp.Table{"x-max-priority": 9})
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", amqp.Table{"x-max-priority": 9})
 	batch := rings("shop", 40)
 	for i := range batch {
 		batch[i].Priority = i * 7 % 10
 	}
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
-	for i, d := range b.take(queue, 40) {
+	for i, d := range b.Take(queue, 40) {
 		if want := 9 - i/4; int(d.Priority) != want {
 			t.Errorf("message %d has priority %d, want %d", i, d.Priority, want)
 		}
@@ -94,21 +95,21 @@ func TestPriorityOrdersAPriorityQueue(t *testing.T) {
 // clockd takes an answer that an application sends to the reply_to of its ring.
 func TestAnswerToReplyToIsTaken(t *testing.T) {
 	t.Parallel()
-	b := openWithAnswerQueue(t, sharedURL, quorum)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
+	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
 	batch := rings("shop", 2)
 	batch[0].AckTimeout = time.Minute
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
-	got := b.take(queue, 2)
+	got := b.Take(queue, 2)
 	if got[1].ReplyTo != "" {
 		t.Errorf("a ring without ack_timeout has reply_to %q", got[1].ReplyTo)
 	}
-	b.must(b.ch.Publish("", got[0].ReplyTo, true, false,
+	b.Must(b.Ch.Publish("", got[0].ReplyTo, true, false,
 		amqp.Publishing{Type: "alarm.ack", CorrelationId: got[0].MessageId}))
 	answerer := newFakeAnswerer()
-	runAnswers(t, b.config(), answerer, nil)
-	eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
+	runAnswers(t, configOf(b), answerer, nil)
+	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
 	if answerer.accepted[batch[0].AlarmID] != 1 {
 		t.Errorf("accepted %v", answerer.accepted)
 	}
@@ -117,13 +118,13 @@ func TestAnswerToReplyToIsTaken(t *testing.T) {
 // The encoder reuses its buffer, so a header of one ring must not appear in the next.
 func TestHeadersOfOneRingDoNotReachTheNext(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	shop, bank := b.queue("shop", nil), b.queue("bank", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	shop, bank := b.Queue("shop", nil), b.Queue("bank", nil)
 	batch := append(rings("shop", 1), append(rings("bank", 1), rings("shop", 1)...)...)
 	batch[0].Traceparent, batch[1].ClaimID, batch[1].RungAt = "tp", "other", 7
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
-	for i, d := range append(b.take(shop, 2)[:2], b.take(bank, 1)...) {
+	for i, d := range append(b.Take(shop, 2)[:2], b.Take(bank, 1)...) {
 		r := batch[[]int{0, 2, 1}[i]]
 		want := []any{r.Application, r.ClaimID, int64(r.RungAt), r.BusinessID}
 		got := []any{d.Headers["x-application"], d.Headers["x-claim-id"], d.Headers["x-rung-at"],
@@ -136,11 +137,11 @@ func TestHeadersOfOneRingDoNotReachTheNext(t *testing.T) {
 
 func TestUnroutableIsReturned(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
 	got := openAndDeliver(t.Context(), laneOf(t, s), rings("nobody", 1), ampleLimits())
 	want := clock.Outcome{Kind: clock.Returned, Reason: fmt.Sprintf(
-		`312 NO_ROUTE: no queue is bound to exchange %q with routing key "nobody"`, b.exchange)}
+		`312 NO_ROUTE: no queue is bound to exchange %q with routing key "nobody"`, b.Exchange)}
 	if got[0] != want {
 		t.Fatalf("got %+v, want %+v", got[0], want)
 	}
@@ -149,12 +150,12 @@ func TestUnroutableIsReturned(t *testing.T) {
 func TestMixedBatchHasExactOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1000, 2 * minReturns} {
-		b := shared(t)
-		s := startUsable(t, b.config())
-		queue := b.queue("shop", quorum)
+		b := rabbittest.Shared(t)
+		s := startUsable(t, configOf(b))
+		queue := b.Queue("shop", rabbittest.Quorum)
 		l := laneOf(t, s)
 		wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed) // on the smaller channel
-		b.take(queue, 3)
+		b.Take(queue, 3)
 
 		batch := rings("shop", size)
 		for i := range batch {
@@ -169,7 +170,7 @@ func TestMixedBatchHasExactOutcomes(t *testing.T) {
 			}
 		}
 		got := map[string]bool{}
-		for _, d := range b.take(queue, size/2) {
+		for _, d := range b.Take(queue, size/2) {
 			got[d.MessageId] = true
 		}
 		for i := 0; i < size; i += 2 {
@@ -177,15 +178,15 @@ func TestMixedBatchHasExactOutcomes(t *testing.T) {
 				t.Fatalf("ring %d is confirmed but was not delivered", i)
 			}
 		}
-		b.empty(queue)
+		b.Empty(queue)
 	}
 }
 
 func TestFullQueueNacks(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	b.queue("shop", amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	b.Queue("shop", amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
 	l := laneOf(t, s)
 	n := 0
 	for range 5 {
@@ -209,10 +210,10 @@ func TestFullQueueNacks(t *testing.T) {
 // After a nack the next delivery uses a new channel on the same connection: the lane's own one, and a side channel.
 func TestNackedChannelIsReplaced(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	b.queue("well", nil)
-	b.queue("full", amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	b.Queue("well", nil)
+	b.Queue("full", amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
 	l := laneOf(t, s)
 	limits := ampleLimits()
 	limits.OnConfirmed = func(int) {} // a channel for each application
@@ -243,28 +244,28 @@ func TestNackedChannelIsReplaced(t *testing.T) {
 
 func TestDeliverAfterTheWriteLimitSendsNothing(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed) // connects
-	b.take(queue, 1)
+	b.Take(queue, 1)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 50), within(-time.Millisecond, time.Second)), clock.Unsent)
-	b.empty(queue)
+	b.Empty(queue)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	if got := b.take(queue, 1); len(got) != 1 {
+	if got := b.Take(queue, 1); len(got) != 1 {
 		t.Fatal(got)
 	}
-	b.empty(queue)
+	b.Empty(queue)
 }
 
 // The limit passes after the rings were gathered and before they are written. That happens if the process is stopped in
 // between.
 func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
 	if err := l.Open(t.Context(), 10); err != nil {
 		t.Fatal(err)
@@ -281,7 +282,7 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 	if _, err := l.link.EndDelivery(); err == nil {
 		t.Fatal("a write after the limit succeeded")
 	}
-	replyCtx, cancel := context.WithTimeout(t.Context(), hangGuard)
+	replyCtx, cancel := context.WithTimeout(t.Context(), rabbittest.HangGuard)
 	defer cancel()
 	l.awaitConfirms(replyCtx, nil)
 	l.resolve(t.Context(), replyCtx, false)
@@ -290,17 +291,17 @@ func TestGatheredRingsAreUnsentWhenTheLimitPasses(t *testing.T) {
 			t.Fatalf("outcome %+v, want unsent", l.current.states[i].outcome)
 		}
 	}
-	b.empty(queue)
+	b.Empty(queue)
 }
 
 func TestGatheringTakesFewWrites(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	for gather, most := range map[int]int{128 << 10: 3, 0: 10000} {
-		cfg := b.config()
+		cfg := configOf(b)
 		cfg.GatherBytes = gather
 		s := startUsable(t, cfg)
-		queue := b.queue("shop", nil)
+		queue := b.Queue("shop", nil)
 		batch := rings("shop", 300)
 		for i := range batch {
 			batch[i].Payload = []byte(strings.Repeat("x", 200))
@@ -310,26 +311,26 @@ func TestGatheringTakesFewWrites(t *testing.T) {
 		if writes > most || writes < 1 || (gather == 0 && writes < 300) {
 			t.Errorf("%d writes for 300 rings with a buffer of %d", writes, gather)
 		}
-		b.remove(queue)
-		_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil) // for the cleanup
-		b.must(err)
+		b.Remove(queue)
+		_, err := b.Ch.QueueDeclare(queue, true, false, false, false, nil) // for the cleanup
+		b.Must(err)
 	}
 }
 
 // The bodies are larger than the gather buffer, the library's buffer and a frame.
 func TestLargePayloadsArriveWhole(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	cfg := b.config()
+	b := rabbittest.Shared(t)
+	cfg := configOf(b)
 	cfg.GatherBytes = 16 << 10
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	batch := rings("shop", 20)
 	for i := range batch {
 		batch[i].Payload = []byte(strings.Repeat(string(rune('a'+i)), i*20_000))
 	}
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits()), clock.Confirmed)
-	for i, d := range b.take(queue, 20) {
+	for i, d := range b.Take(queue, 20) {
 		if !bytes.Equal(d.Body, batch[i].Payload) {
 			t.Errorf("payload %d has %d bytes, want %d", i, len(d.Body), len(batch[i].Payload))
 		}
@@ -338,9 +339,9 @@ func TestLargePayloadsArriveWhole(t *testing.T) {
 
 func TestRingThatCannotBeEncodedIsRefusedAlone(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	b.Queue("shop", nil)
 	batch := rings("shop", 3)
 	batch[1].ContentType = strings.Repeat("x", 256)
 	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
@@ -353,14 +354,14 @@ func TestRingThatCannotBeEncodedIsRefusedAlone(t *testing.T) {
 
 func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	cfg := b.config()
+	b := rabbittest.Shared(t)
+	cfg := configOf(b)
 	cfg.ProbeInterval = time.Hour // so that the lane notices, not a probe
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	b.must(b.ch.ExchangeDelete(b.exchange, false, false))
+	b.Must(b.Ch.ExchangeDelete(b.Exchange, false, false))
 	wire.Drain(s.Changed())
 
 	outcomes := openAndDeliver(t.Context(), l, rings("shop", 20), ampleLimits())
@@ -370,11 +371,11 @@ func TestMissingExchangeIsDeclaredAgain(t *testing.T) {
 	}
 	select {
 	case <-s.Changed():
-	case <-time.After(hangGuard):
+	case <-time.After(rabbittest.HangGuard):
 		t.Fatal("the target stayed usable")
 	}
 	waitUsable(t, s, 5*time.Second)
-	b.must(b.ch.QueueBind(queue, "shop", b.exchange, false, nil))
+	b.Must(b.Ch.QueueBind(queue, "shop", b.Exchange, false, nil))
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 }
 
@@ -382,30 +383,30 @@ func TestCancelledDeliveryIsInDoubt(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	p.stall(true)
+	p.Stall(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	link := l.link
 	before := link.Sent()
 	delivered := make(chan []clock.Outcome, 1)
-	limits := within(2*hangGuard, 3*hangGuard)
+	limits := within(2*rabbittest.HangGuard, 3*rabbittest.HangGuard)
 	limits.Await = func(ring.LateRings) { t.Error("rings are awaited after the caller has left") }
 	go func() { delivered <- l.Deliver(ctx, rings("shop", 5), limits) }()
-	eventually(t, hangGuard, "the rings are written", func() bool { return link.Sent() > before })
+	rabbittest.Eventually(t, rabbittest.HangGuard, "the rings are written", func() bool { return link.Sent() > before })
 	cancel()
 	wantAll(t, <-delivered, clock.Doubtful)
 	wantAll(t, openAndDeliver(ctx, l, rings("shop", 5), ampleLimits()), clock.Unsent)
-	p.stall(false)
-	b.url = sharedURL
+	p.Stall(false)
+	b.URL = rabbittest.SharedURL
 }
 
 func TestDeliverOfNoRingsHasNoOutcomes(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
 	if got := openAndDeliver(t.Context(), laneOf(t, s), nil, ampleLimits()); len(got) != 0 {
 		t.Fatal(got)
 	}
@@ -413,9 +414,9 @@ func TestDeliverOfNoRingsHasNoOutcomes(t *testing.T) {
 
 func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	broken := func(want bool) {
 		t.Helper()
@@ -431,10 +432,10 @@ func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 		}
 	}
 	broken(true)
-	b.must(l.Open(t.Context(), 300))
+	b.Must(l.Open(t.Context(), 300))
 	broken(false)
 	opened := l.ch
-	b.must(l.Open(t.Context(), 300))
+	b.Must(l.Open(t.Context(), 300))
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 1), ampleLimits()), clock.Confirmed)
 	if l.ch != opened {
 		t.Error("another channel was opened")
@@ -443,7 +444,7 @@ func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 	l.link.Kill()
 	<-ended
 	broken(true)
-	b.must(l.Open(t.Context(), 2*minReturns))
+	b.Must(l.Open(t.Context(), 2*minReturns))
 	broken(false)
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 2*minReturns), within(20*time.Second, 30*time.Second)),
 		clock.Confirmed)
@@ -452,12 +453,12 @@ func TestOpenedLaneDeliversOverItsChannel(t *testing.T) {
 // Deliver opens no connection and no lane channel, because Open does that before the claim.
 func TestDeliveryOpensNoLane(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Unsent)
-	b.must(l.Open(t.Context(), 3))
+	b.Must(l.Open(t.Context(), 3))
 	wantAll(t, l.Deliver(t.Context(), rings("shop", minReturns+1), ampleLimits()), clock.Unsent)
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), ampleLimits()), clock.Confirmed)
 	l.link.Kill()
@@ -474,19 +475,19 @@ func TestLaneOpensWithinItsOwnTimeout(t *testing.T) {
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
 	l := laneOf(t, s)
-	p.stall(true)
+	p.Stall(true)
 	s.cfg.DialTimeout = 300 * time.Millisecond
 	if err := l.Open(t.Context(), 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent broker: %v", err)
 	}
-	p.stall(false)
+	p.Stall(false)
 	s.cfg.DialTimeout = 30 * time.Second
-	b.must(l.Open(t.Context(), 1))
+	b.Must(l.Open(t.Context(), 1))
 }
 
 func TestUnusableSessionSendsNothing(t *testing.T) {
 	t.Parallel()
-	s, err := New(func() Config { c := DefaultConfig(); c.URL = sharedURL; return c }(), Deps{})
+	s, err := New(func() Config { c := DefaultConfig(); c.URL = rabbittest.SharedURL; return c }(), Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -499,16 +500,16 @@ func TestUnusableSessionSendsNothing(t *testing.T) {
 
 func TestDeliverOverTLSNeedsAKnownCertificate(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	cfg := b.config()
-	_, cfg.URL = proxyToTLS(t, b.url)
+	b := rabbittest.Shared(t)
+	cfg := configOf(b)
+	_, cfg.URL = rabbittest.ProxyToTLS(t, b.URL)
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	batch := append(rings("shop", 300), rings("nobody", 3)...)
 	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
 	wantAll(t, outcomes[:300], clock.Confirmed)
 	wantAll(t, outcomes[300:], clock.Returned)
-	b.take(queue, 300)
+	b.Take(queue, 300)
 	if writes := testutil.ToFloat64(s.metrics.writes); writes > 3 {
 		t.Errorf("%v writes", writes)
 	}
@@ -523,9 +524,9 @@ func TestDeliverOverTLSNeedsAKnownCertificate(t *testing.T) {
 // The machine is suspended between the claim and the delivery. The monotonic clock does not count that time.
 func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", nil)
+	b := rabbittest.Shared(t)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
 	if err := l.Open(t.Context(), 3); err != nil {
 		t.Fatal(err)
@@ -533,7 +534,7 @@ func TestDeliverAfterASuspendSendsNothing(t *testing.T) {
 	limits := ampleLimits()
 	limits.Suspended = func() time.Duration { return time.Hour }
 	wantAll(t, l.Deliver(t.Context(), rings("shop", 3), limits), clock.Unsent)
-	b.empty(queue)
+	b.Empty(queue)
 }
 
 // A fresh lane over a slow network delivers rings of 300 applications, each with its own channel. Opening all channels
@@ -546,9 +547,7 @@ func TestManyQuarantinedApplicationsAreDeliveredInTime(t *testing.T) {
 	if err := l.Open(t.Context(), 300); err != nil {
 		t.Fatal(err)
 	}
-	p.mu.Lock()
-	p.readLag = 20 * time.Millisecond
-	p.mu.Unlock()
+	p.Lag(20 * time.Millisecond)
 	var batch []clock.Ring
 	for i := range 300 {
 		batch = append(batch, rings(fmt.Sprintf("nobody-%d", i), 1)...)

@@ -9,18 +9,19 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
 // delayRings opens the lane, and delivers the rings while the proxy is stalled. It returns the late delivery. The proxy
 // stays stalled.
-func delayRings(t *testing.T, l *lane, p *proxy, batch []clock.Ring) ring.LateRings {
+func delayRings(t *testing.T, l *lane, p *rabbittest.Proxy, batch []clock.Ring) ring.LateRings {
 	t.Helper()
-	waitUsable(t, l.s, hangGuard)
+	waitUsable(t, l.s, rabbittest.HangGuard)
 	if err := l.Open(t.Context(), len(batch)); err != nil {
 		t.Fatal(err)
 	}
-	p.stall(true)
+	p.Stall(true)
 	var late ring.LateRings
 	wantAll(t, l.Deliver(t.Context(), batch, awaiting(&late)), clock.Awaited)
 	if late == nil {
@@ -41,7 +42,7 @@ func awaiting(late *ring.LateRings) ring.Limits {
 // lateOutcomes returns the outcomes as soon as all are known.
 func lateOutcomes(t *testing.T, late ring.LateRings) (outcomes []clock.Outcome) {
 	t.Helper()
-	eventually(t, hangGuard, "all outcomes are known", func() bool {
+	rabbittest.Eventually(t, rabbittest.HangGuard, "all outcomes are known", func() bool {
 		outcomes = late.Outcomes()
 		return count(outcomes)[clock.Awaited] == 0
 	})
@@ -54,11 +55,11 @@ func TestLateRingsGetTheirOutcomes(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", quorum)
+	queue := b.Queue("shop", rabbittest.Quorum)
 	l := laneOf(t, s)
 	batch := append(rings("shop", 50), rings("nobody", 2)...)
 	late := delayRings(t, l, p, batch)
-	p.stall(false)
+	p.Stall(false)
 	more := rings("shop", 5)
 	wantAll(t, openAndDeliver(t.Context(), l, more, ampleLimits()), clock.Confirmed)
 	if got, want := count(lateOutcomes(t, late)), map[clock.OutcomeKind]int{clock.Confirmed: 50, clock.Returned: 2}; !maps.Equal(got, want) {
@@ -72,7 +73,7 @@ func TestLateRingsGetTheirOutcomes(t *testing.T) {
 	if n := l.places.taken.Load(); n != 0 {
 		t.Errorf("%d deliveries are still late", n)
 	}
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for _, r := range append(batch[:50:50], more...) {
 		if arrived[r.MessageID()] != 1 {
 			t.Errorf("ring %s arrived %d times", r.MessageID(), arrived[r.MessageID()])
@@ -84,11 +85,11 @@ func TestLateRingsAreInDoubtWithoutConnection(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	l := laneOf(t, startUsable(t, cfg))
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	late := delayRings(t, l, p, rings("shop", 5))
-	p.stall(false)
-	p.cut()
-	eventually(t, hangGuard, "the rings have outcomes",
+	p.Stall(false)
+	p.Cut()
+	rabbittest.Eventually(t, rabbittest.HangGuard, "the rings have outcomes",
 		func() bool { return count(late.Outcomes())[clock.Awaited] == 0 })
 	l = laneOf(t, startUsable(t, cfg)) // the first session may notice the cut only during a delivery
 	ended := delayRings(t, l, p, rings("shop", 5))
@@ -110,14 +111,14 @@ func startLateTest(t *testing.T, applications ...string) *lateTest {
 	s := startUsable(t, cfg)
 	var batch []clock.Ring
 	for _, application := range applications {
-		b.queue(application, nil)
+		b.Queue(application, nil)
 		batch = append(batch, rings(application, 5)...)
 	}
 	late, isLate := delayRings(t, laneOf(t, s), p, batch).(*lateDelivery)
 	if !isLate {
 		t.Fatal("not a late delivery")
 	}
-	t.Cleanup(func() { p.stall(false) })
+	t.Cleanup(func() { p.Stall(false) })
 	return &lateTest{lateDelivery: late, t: t, s: s}
 }
 
@@ -281,11 +282,11 @@ func TestLaneWithManyLateDeliveriesDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	l := laneOf(t, startUsable(t, cfg))
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	var deliveries []ring.LateRings
 	for range testMaxLate {
 		deliveries = append(deliveries, delayRings(t, l, p, rings("shop", 2)))
-		p.stall(false)
+		p.Stall(false)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

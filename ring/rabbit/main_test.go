@@ -1,233 +1,29 @@
 package rabbit
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/goleak"
-
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
-// sharedURL is the URL of the broker that the tests of all packages share. Tests use unique names for their exchanges
-// and queues.
-var sharedURL = cmp.Or(os.Getenv("CLOCKD_TEST_AMQP_URL"), "amqp://guest:guest@127.0.0.1:23672/")
+func TestMain(m *testing.M) { os.Exit(rabbittest.Main(m)) }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if ownBroker.dir != "" {
-		if out, err := services("down", "--purge", "rabbitmq"); err != nil {
-			fmt.Fprintf(os.Stderr, "stop the private broker: %v\n%s", err, out)
-			code = max(code, 1)
-		}
-		_ = os.RemoveAll(ownBroker.dir)
-	}
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintf(os.Stderr, "goroutines leaked: %v\n", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// ownBroker is a private broker for tests that block, stop or reconfigure it. The first test that needs it starts it.
-var ownBroker struct {
-	once     sync.Once
-	dir, url string
-	err      error
-}
-
-// privateBroker returns the URL of the private broker. Tests use it one after the other, and restore it at their end.
-func privateBroker(tb testing.TB) string {
-	tb.Helper()
-	ownBroker.once.Do(func() {
-		ownBroker.dir, ownBroker.err = os.MkdirTemp("", "clockd-rabbit-test") //nolint:usetesting // outlives the first test
-		if ownBroker.err != nil {
-			return
-		}
-		ownBroker.err = os.Chmod(ownBroker.dir, 0o755) // the broker runs as a different user
-		if out, err := services("up", "rabbitmq"); err != nil {
-			ownBroker.err = fmt.Errorf("start a private broker: %w\n%s", err, out)
-			return
-		}
-		out, err := services("env")
-		match := regexp.MustCompile(`CLOCKD_TEST_AMQP_URL='([^']+)'`).FindSubmatch(out)
-		if err != nil || match == nil {
-			ownBroker.err = fmt.Errorf("find the URL of the private broker: %w\n%s", err, out)
-			return
-		}
-		ownBroker.url = string(match[1])
-	})
-	if ownBroker.err != nil {
-		tb.Fatal(ownBroker.err)
-	}
-	return ownBroker.url
-}
-
-// services runs deploy/services for the private broker.
-func services(args ...string) ([]byte, error) {
-	cmd := exec.Command(filepath.Join("..", "..", "deploy", "services"), args...)
-	cmd.Env = append(os.Environ(), "CLOCKD_SERVICES_DIR="+ownBroker.dir)
-	return cmd.CombinedOutput()
-}
-
-// onPrivate runs deploy/services for the private broker, and fails the test if the command fails.
-func onPrivate(tb testing.TB, args ...string) {
-	tb.Helper()
-	if out, err := services(args...); err != nil {
-		tb.Fatalf("deploy/services %q: %v\n%s", args, err, out)
-	}
-}
-
-// broker is a test's own connection to a broker, with an exchange for this test only.
-type broker struct {
-	tb       testing.TB
-	url      string
-	conn     *amqp.Connection
-	ch       *amqp.Channel
-	exchange string
-}
-
-func open(tb testing.TB, url string) *broker {
-	tb.Helper()
-	conn, err := amqp.Dial(url)
-	if err != nil {
-		tb.Fatalf("no RabbitMQ for the tests (start it with \"make up\"): %v", err)
-	}
-	b := &broker{tb: tb, url: url, conn: conn, exchange: unique("clock")}
-	b.channel()
-	tb.Cleanup(func() {
-		b.channel()
-		if err := b.ch.ExchangeDelete(b.exchange, false, false); err != nil {
-			tb.Errorf("delete exchange: %v", err)
-		}
-		_ = b.conn.Close()
-	})
-	return b
-}
-
-// redial connects again after the broker has died.
-func (b *broker) redial() {
-	b.tb.Helper()
-	conn, err := amqp.Dial(b.url)
-	b.must(err)
-	b.conn = conn
-	b.channel()
-}
-
-// shared opens the shared broker.
-func shared(tb testing.TB) *broker {
-	tb.Helper()
-	return open(tb, sharedURL)
-}
-
-// channel opens a new channel, because a wanted error may have closed the last one.
-func (b *broker) channel() {
-	b.tb.Helper()
-	ch, err := b.conn.Channel()
-	b.must(err)
-	b.ch = ch
-}
-
-func (b *broker) must(err error) {
-	b.tb.Helper()
-	if err != nil {
-		b.tb.Fatal(err)
-	}
-}
-
-// queue declares a queue and binds it for application. The end of the test deletes it.
-func (b *broker) queue(application string, args amqp.Table) string {
-	b.tb.Helper()
-	name := unique("queue")
-	_, err := b.ch.QueueDeclare(name, true, false, false, false, args)
-	b.must(err)
-	b.tb.Cleanup(func() { b.remove(name) })
-	b.must(b.ch.QueueBind(name, application, b.exchange, false, nil))
-	return name
-}
-
-func (b *broker) remove(queue string) {
-	b.channel()
-	if _, err := b.ch.QueueDelete(queue, false, false, false); err != nil {
-		b.tb.Errorf("delete queue: %v", err)
-	}
-}
-
-// quorum holds the arguments of a quorum queue.
-var quorum = amqp.Table{"x-queue-type": "quorum"}
-
-// take waits for n messages in queue and returns them.
-func (b *broker) take(queue string, n int) []amqp.Delivery {
-	b.tb.Helper()
-	var got []amqp.Delivery
-	eventually(b.tb, 10*time.Second, fmt.Sprintf("%d messages in the queue", n), func() bool {
-		for len(got) < n {
-			d, ok, err := b.ch.Get(queue, true)
-			b.must(err)
-			if !ok {
-				return false
-			}
-			got = append(got, d)
-		}
-		return true
-	})
-	return got
-}
-
-// arrived takes all messages from queue and returns the number of messages for each message id.
-func (b *broker) arrived(queue string) map[string]int {
-	b.tb.Helper()
-	n := map[string]int{}
-	for {
-		d, ok, err := b.ch.Get(queue, true)
-		b.must(err)
-		if !ok {
-			return n
-		}
-		n[d.MessageId]++
-	}
-}
-
-// empty fails if there is a message in queue.
-func (b *broker) empty(queue string) {
-	b.tb.Helper()
-	if d, ok, err := b.ch.Get(queue, true); err != nil || ok {
-		b.tb.Fatalf("queue is not empty: %q %v", d.MessageId, err)
-	}
-}
-
-func unique(prefix string) string { return fmt.Sprintf("test-%s-%d-%d", prefix, os.Getpid(), next()) }
-
-var next = func() func() int {
-	var mu sync.Mutex
-	n := 0
-	return func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		return n
-	}
-}()
-
-// config returns a configuration for b with short intervals. Tests of a silent broker set ProbeTimeout.
-func (b *broker) config() Config {
+// configOf returns a configuration for the broker with short intervals. Tests of a silent broker set ProbeTimeout.
+func configOf(b *rabbittest.Broker) Config {
 	cfg := DefaultConfig()
-	cfg.URL, cfg.Exchange = b.url, b.exchange
+	cfg.URL, cfg.Exchange = b.URL, b.Exchange
 	cfg.ConnectionName = "clockd test"
 	cfg.ProbeInterval = 200 * time.Millisecond
-	cfg.ProbeTimeout = hangGuard // so that a busy machine does not look like a silent broker
+	cfg.ProbeTimeout = rabbittest.HangGuard // so that a busy machine does not look like a silent broker
 	cfg.BackoffMin, cfg.BackoffMax = 20*time.Millisecond, 200*time.Millisecond
 	return cfg
 }
@@ -256,7 +52,7 @@ func runWith(tb testing.TB, cfg Config, deps Deps) *Session {
 			if err != nil {
 				tb.Errorf("run: %v", err)
 			}
-		case <-time.After(hangGuard):
+		case <-time.After(rabbittest.HangGuard):
 			tb.Error("run does not end")
 		}
 	})
@@ -270,9 +66,6 @@ func startUsable(tb testing.TB, cfg Config) *Session {
 	waitUsable(tb, s, 10*time.Second)
 	return s
 }
-
-// hangGuard is the shortest timeout of a wait for an event that must come. No test judges the duration of the wait.
-const hangGuard = time.Minute
 
 // waitUsable waits until s is usable. It relies on the signals of Changed.
 func waitUsable(tb testing.TB, s *Session, within time.Duration) {
@@ -289,7 +82,7 @@ func waitUnusable(tb testing.TB, s *Session, within time.Duration) error {
 
 func waitUsableErr(tb testing.TB, s *Session, within time.Duration, want func(error) bool) {
 	tb.Helper()
-	within = max(within, hangGuard)
+	within = max(within, rabbittest.HangGuard)
 	timeout := time.After(within)
 	for !want(s.Usable()) {
 		select {
@@ -326,12 +119,15 @@ func openAndDeliver(ctx context.Context, l ring.Lane, batch []clock.Ring, limits
 	return l.Deliver(ctx, batch, limits)
 }
 
+// nextAlarm counts the alarms of the tests.
+var nextAlarm atomic.Int64
+
 // rings returns n rings of application.
 func rings(application string, n int) []clock.Ring {
 	rings := make([]clock.Ring, n)
 	for i := range rings {
 		rings[i] = clock.Ring{
-			AlarmID: int64(next()), Key: clock.Key{Application: application, BusinessID: fmt.Sprintf("order %d", i)},
+			AlarmID: nextAlarm.Add(1), Key: clock.Key{Application: application, BusinessID: fmt.Sprintf("order %d", i)},
 			Generation: 1, RingNo: 1, RingAt: 1_700_000_000_123, RungAt: 1_700_000_000_456, ClaimID: "claim",
 			Payload: []byte(`{"n":1}`), PayloadKind: clock.JSON, ContentType: "application/json",
 		}
@@ -371,22 +167,6 @@ func wantAll(tb testing.TB, outcomes []clock.Outcome, kind clock.OutcomeKind) {
 	}
 }
 
-// eventually polls until holds returns true.
-func eventually(tb testing.TB, within time.Duration, what string, holds func() bool) {
-	tb.Helper()
-	within = max(within, hangGuard)
-	timeout := time.After(within)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			tb.Fatalf("not within %s: %s", within, what)
-		}
-	}
-}
-
 // laneTo returns a lane to the broker. gather is its GatherBytes.
 func laneTo(tb testing.TB, s *scripted.Broker, gather int) *lane {
 	tb.Helper()
@@ -400,13 +180,11 @@ func laneTo(tb testing.TB, s *scripted.Broker, gather int) *lane {
 	return laneOf(tb, session)
 }
 
-// receiveSoon returns the next value from c, and fails if none comes.
-func receiveSoon[T any](tb testing.TB, c <-chan T) (value T) {
+// proxied returns the shared broker, a proxy to it, and a configuration whose connections lead through the proxy.
+func proxied(tb testing.TB) (b *rabbittest.Broker, p *rabbittest.Proxy, cfg Config) {
 	tb.Helper()
-	select {
-	case value = <-c:
-	case <-time.After(hangGuard):
-		tb.Fatal("nothing came")
-	}
-	return value
+	b = rabbittest.Shared(tb)
+	cfg = configOf(b)
+	p, cfg.URL = rabbittest.ProxyTo(tb, b.URL)
+	return b, p, cfg
 }

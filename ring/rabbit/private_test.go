@@ -12,39 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
 
-// restoreAfter runs deploy/services with args at the end of the test, to restore the private broker.
-func restoreAfter(t *testing.T, args ...string) {
-	t.Helper()
-	t.Cleanup(func() { onPrivate(t, args...) })
-}
-
-// setMemoryAlarm raises or ends the memory alarm of the private broker. The alarm also ends with the test. The broker
-// tells its connections of the alarm before it answers the question for its alarms, so a message published after
-// setMemoryAlarm finds it.
-func setMemoryAlarm(t *testing.T, on bool) {
-	t.Helper()
-	mark := "0.4"
-	if on {
-		mark = "0.0000001"
-		t.Cleanup(func() { setMemoryAlarm(t, false) })
-	}
-	onPrivate(t, "ctl", "rabbitmq", "eval",
-		fmt.Sprintf("vm_memory_monitor:set_vm_memory_high_watermark(%s), rabbit_alarm:get_alarms().", mark))
-}
-
 func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
-	b := open(t, privateBroker(t))
-	cfg := b.config()
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	cfg := configOf(b)
 	cfg.ProbeInterval = time.Hour // so that the lane notices first
 	cfg.ProbeTimeout = time.Second
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", quorum)
+	queue := b.Queue("shop", rabbittest.Quorum)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	b.take(queue, 1)
-	setMemoryAlarm(t, true)
+	b.Take(queue, 1)
+	rabbittest.SetMemoryAlarm(t, true)
 
 	limits := shortLimits()
 	batch := rings("shop", 50)
@@ -57,7 +38,7 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 		}
 	}
 	wantAll(t, l.Deliver(t.Context(), batch, ampleLimits()), clock.Unsent) // while the broker is blocked
-	eventually(t, 5*time.Second, "the control connection is blocked",
+	rabbittest.Eventually(t, 5*time.Second, "the control connection is blocked",
 		func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
 	<-time.After(2 * cfg.ProbeTimeout) // a blocked probe does not time out
 	if err := s.Usable(); err == nil || testutil.ToFloat64(s.metrics.errors.WithLabelValues(kindProbe)) != 0 {
@@ -69,10 +50,10 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 	if doubt == "" {
 		t.Error("a probe passed with only the one message that the broker takes before it blocks a connection")
 	}
-	setMemoryAlarm(t, false)
+	rabbittest.SetMemoryAlarm(t, false)
 	waitUsable(t, s, 5*time.Second)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for i := range batch {
 		if arrived[batch[i].MessageID()] == 0 {
 			t.Errorf("ring %d is lost", i)
@@ -81,46 +62,46 @@ func TestBlockedBrokerIsUnusableUntilUnblocked(t *testing.T) {
 }
 
 func TestMemoryAlarmIsNoticedWithoutDeliveries(t *testing.T) {
-	b := open(t, privateBroker(t))
-	setMemoryAlarm(t, true)
-	s := run(t, b.config())
-	eventually(t, 5*time.Second, "a blocked connection",
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	rabbittest.SetMemoryAlarm(t, true)
+	s := run(t, configOf(b))
+	rabbittest.Eventually(t, 5*time.Second, "a blocked connection",
 		func() bool { return testutil.ToFloat64(s.metrics.blocked) == 1 })
 	if err := s.Usable(); err == nil || !strings.Contains(err.Error(), "low on memory") {
 		t.Errorf("usable: %v", err)
 	}
-	setMemoryAlarm(t, false)
+	rabbittest.SetMemoryAlarm(t, false)
 	waitUsable(t, s, 5*time.Second)
-	setMemoryAlarm(t, true) // no ring is delivered; the probe notices
+	rabbittest.SetMemoryAlarm(t, true) // no ring is delivered; the probe notices
 	if err := waitUnusable(t, s, 5*time.Second); !strings.Contains(err.Error(), "low on memory") {
 		t.Errorf("reason %q", err)
 	}
-	setMemoryAlarm(t, false)
+	rabbittest.SetMemoryAlarm(t, false)
 	waitUsable(t, s, 5*time.Second)
 }
 
 // A delivery is confirmed if the broker blocks its connection and unblocks it before the limit.
 func TestDeliveryIsConfirmedAfterAShortBlock(t *testing.T) {
-	b := open(t, privateBroker(t))
-	cfg := b.config()
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	cfg := configOf(b)
 	cfg.ProbeInterval = time.Hour // so that the delivery is blocked first
 	s := startUsable(t, cfg)
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	setMemoryAlarm(t, true)
+	rabbittest.SetMemoryAlarm(t, true)
 	var delivered []clock.Outcome
 	var delivering sync.WaitGroup
 	var blocked atomic.Bool
 	delivering.Go(func() {
 		for !blocked.Load() { // the alarm may reach the connection after the first deliveries
 			delivered = append(delivered,
-				openAndDeliver(t.Context(), l, rings("shop", 5), within(20*time.Second, hangGuard))...)
+				openAndDeliver(t.Context(), l, rings("shop", 5), within(20*time.Second, rabbittest.HangGuard))...)
 		}
 	})
-	eventually(t, 5*time.Second, "a blocked connection", func() bool { return s.Usable() != nil })
+	rabbittest.Eventually(t, 5*time.Second, "a blocked connection", func() bool { return s.Usable() != nil })
 	blocked.Store(true)
-	setMemoryAlarm(t, false)
+	rabbittest.SetMemoryAlarm(t, false)
 	delivering.Wait()
 	wantAll(t, delivered, clock.Confirmed)
 	waitUsable(t, s, 5*time.Second)
@@ -129,17 +110,20 @@ func TestDeliveryIsConfirmedAfterAShortBlock(t *testing.T) {
 // A confirmed ring is reported while another queue of the delivery does not confirm. The test resumes that queue only
 // after the report. A returned ring is never reported, although the broker acks it.
 func TestConfirmedRingsAreReportedBeforeTheDeliveryEnds(t *testing.T) {
-	b := open(t, privateBroker(t))
-	s := startUsable(t, b.config())
-	b.queue("well", quorum)
-	stuckQueue := b.queue("sick", quorum)
-	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("sys:suspend('%%2F_%s').", stuckQueue))
-	resume := func() { onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("sys:resume('%%2F_%s').", stuckQueue)) }
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	s := startUsable(t, configOf(b))
+	b.Queue("well", rabbittest.Quorum)
+	stuckQueue := b.Queue("sick", rabbittest.Quorum)
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("sys:suspend('%%2F_%s').", stuckQueue))
+	resume := func() {
+		rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf("sys:resume('%%2F_%s').", stuckQueue))
+	}
 	t.Cleanup(resume)
 	batch := slices.Concat(rings("nobody", 1), rings("sick", 1), rings("well", 1))
 	var reported []int
 	var resumed sync.WaitGroup
-	limits := within(hangGuard, 5*hangGuard) // rabbitmqctl, which resumes the queue, takes long on a busy machine
+	// rabbitmqctl, which resumes the queue, takes long on a busy machine
+	limits := within(rabbittest.HangGuard, 5*rabbittest.HangGuard)
 	limits.OnConfirmed = func(ring int) {
 		if reported = append(reported, ring); ring == 2 {
 			resumed.Go(resume)
@@ -160,16 +144,16 @@ func TestConfirmedRingsAreReportedBeforeTheDeliveryEnds(t *testing.T) {
 }
 
 func TestStoppedBrokerIsUnusableUntilItContinues(t *testing.T) {
-	b := open(t, privateBroker(t))
-	cfg := b.config()
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	cfg := configOf(b)
 	cfg.ProbeTimeout = 2 * time.Second
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", quorum)
+	queue := b.Queue("shop", rabbittest.Quorum)
 	l, fresh := laneOf(t, s), laneOf(t, s)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
-	b.take(queue, 1)
-	restoreAfter(t, "cont", "rabbitmq")
-	onPrivate(t, "pause", "rabbitmq")
+	b.Take(queue, 1)
+	rabbittest.RestoreAfter(t, "cont", "rabbitmq")
+	rabbittest.OnPrivate(t, "pause", "rabbitmq")
 
 	if s.Usable() == nil { // the probe has not noticed yet
 		limits := within(200*time.Millisecond, 400*time.Millisecond)
@@ -184,11 +168,11 @@ func TestStoppedBrokerIsUnusableUntilItContinues(t *testing.T) {
 		}
 	}
 	waitUnusable(t, s, 5*time.Second)
-	onPrivate(t, "cont", "rabbitmq")
+	rabbittest.OnPrivate(t, "cont", "rabbitmq")
 	waitUsable(t, s, 10*time.Second)
 	batch := rings("shop", 50)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for i := range batch {
 		if arrived[batch[i].MessageID()] != 1 {
 			t.Errorf("ring %d arrived %d times", i, arrived[batch[i].MessageID()])
@@ -199,14 +183,14 @@ func TestStoppedBrokerIsUnusableUntilItContinues(t *testing.T) {
 // The broker closes the channel because of one message that is too large. All unresolved rings of the batch are
 // refused, so that the caller searches for the too large one. Delivered alone, only that ring is refused.
 func TestTooLargeMessageIsRefusedAloneWhenRepeated(t *testing.T) {
-	b := open(t, privateBroker(t))
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
 	// RabbitMQ 3 reads the environment, and RabbitMQ 4 a term that it has set at its start
-	restoreAfter(t, "ctl", "rabbitmq", "eval",
+	rabbittest.RestoreAfter(t, "ctl", "rabbitmq", "eval",
 		"application:unset_env(rabbit, max_message_size), persistent_term:put(max_message_size, 16777216).")
-	onPrivate(t, "ctl", "rabbitmq", "eval",
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval",
 		"application:set_env(rabbit, max_message_size, 1000), persistent_term:put(max_message_size, 1000).")
-	s := startUsable(t, b.config())
-	queue := b.queue("shop", quorum)
+	s := startUsable(t, configOf(b))
+	queue := b.Queue("shop", rabbittest.Quorum)
 	l := laneOf(t, s)
 	batch := rings("shop", 9)
 	batch[6].Payload = make([]byte, 1001)
@@ -229,7 +213,7 @@ func TestTooLargeMessageIsRefusedAloneWhenRepeated(t *testing.T) {
 	if s.Usable() != nil {
 		t.Errorf("usable: %v", s.Usable())
 	}
-	arrived := b.arrived(queue)
+	arrived := b.Arrived(queue)
 	for i := range batch {
 		if got := arrived[batch[i].MessageID()] > 0; got != (i != 6) {
 			t.Errorf("ring %d arrived: %v", i, got)
@@ -238,20 +222,20 @@ func TestTooLargeMessageIsRefusedAloneWhenRepeated(t *testing.T) {
 }
 
 func TestAlternateExchangePolicyCausesAWarning(t *testing.T) {
-	b := open(t, privateBroker(t))
-	s := startUsable(t, b.config())
-	swallower := b.exchange + "-ae"
-	b.must(b.ch.ExchangeDeclare(swallower, "fanout", true, false, false, false, nil))
-	t.Cleanup(func() { b.must(b.ch.ExchangeDelete(swallower, false, false)) })
-	queue := b.queue("unused", nil)
-	b.must(b.ch.QueueBind(queue, "", swallower, false, nil))
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	s := startUsable(t, configOf(b))
+	swallower := b.Exchange + "-ae"
+	b.Must(b.Ch.ExchangeDeclare(swallower, "fanout", true, false, false, false, nil))
+	t.Cleanup(func() { b.Must(b.Ch.ExchangeDelete(swallower, false, false)) })
+	queue := b.Queue("unused", nil)
+	b.Must(b.Ch.QueueBind(queue, "", swallower, false, nil))
 	if w := s.Warnings(); w != nil {
 		t.Fatalf("warnings %q", w)
 	}
-	onPrivate(t, "ctl", "rabbitmq", "set_policy", b.exchange, "^"+b.exchange+"$",
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "set_policy", b.Exchange, "^"+b.Exchange+"$",
 		`{"alternate-exchange":"`+swallower+`"}`, "--apply-to", "exchanges")
-	t.Cleanup(func() { onPrivate(t, "ctl", "rabbitmq", "clear_policy", b.exchange) })
-	eventually(t, 5*time.Second, "a warning", func() bool {
+	t.Cleanup(func() { rabbittest.OnPrivate(t, "ctl", "rabbitmq", "clear_policy", b.Exchange) })
+	rabbittest.Eventually(t, 5*time.Second, "a warning", func() bool {
 		w := s.Warnings()
 		return len(w) == 1 && strings.Contains(w[0], "alternate exchange")
 	})
@@ -262,57 +246,58 @@ func TestAlternateExchangePolicyCausesAWarning(t *testing.T) {
 
 // A killed broker ends the connections of lanes and session. After its restart, confirmed rings are in the queue.
 func TestKilledBrokerKeepsConfirmedRings(t *testing.T) {
-	b := open(t, privateBroker(t))
-	s := startUsable(t, b.config())
-	queue := unique("durable")
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	s := startUsable(t, configOf(b))
+	queue := rabbittest.Unique("durable")
 	// a classic queue: RabbitMQ 3.10 loses the log of a quorum queue if it is killed seconds after the declaration
-	_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil)
-	b.must(err)
-	b.must(b.ch.QueueBind(queue, "shop", b.exchange, false, nil))
+	_, err := b.Ch.QueueDeclare(queue, true, false, false, false, nil)
+	b.Must(err)
+	b.Must(b.Ch.QueueBind(queue, "shop", b.Exchange, false, nil))
 	l := laneOf(t, s)
 	batch := rings("shop", 100)
 	wantAll(t, openAndDeliver(t.Context(), l, batch, ampleLimits()), clock.Confirmed)
-	restoreAfter(t, "start", "rabbitmq")
-	onPrivate(t, "ctl", "rabbitmq", "eval", "mnesia:sync_log().") // otherwise a kill so soon may undo the declarations
-	onPrivate(t, "kill", "rabbitmq")
+	rabbittest.RestoreAfter(t, "start", "rabbitmq")
+	// otherwise a kill so soon may undo the declarations
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval", "mnesia:sync_log().")
+	rabbittest.OnPrivate(t, "kill", "rabbitmq")
 	waitUnusable(t, s, 5*time.Second)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Unsent)
-	onPrivate(t, "start", "rabbitmq")
+	rabbittest.OnPrivate(t, "start", "rabbitmq")
 	waitUsable(t, s, 15*time.Second)
 	var last clock.Outcome
 	defer func() { t.Logf("the last ring: %s %s", last.Kind, last.Reason) }()
-	eventually(t, 30*time.Second, "a ring after the restart", func() bool {
+	rabbittest.Eventually(t, 30*time.Second, "a ring after the restart", func() bool {
 		last = openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits())[0]
 		return last.Kind == clock.Confirmed
 	})
-	b.redial()
-	arrived := b.arrived(queue)
+	b.Redial()
+	arrived := b.Arrived(queue)
 	for i := range batch {
 		if arrived[batch[i].MessageID()] == 0 {
 			t.Errorf("ring %d was confirmed and is lost", i)
 		}
 	}
-	b.remove(queue)
+	b.Remove(queue)
 }
 
 // clockd's user may write to no exchange of this name, and to a second exchange with some routing keys only. No ring to
 // the first is in doubt, and rings with an allowed key arrive.
 func TestExchangeWithoutPermissionLeavesNoRingInDoubt(t *testing.T) {
-	b := open(t, privateBroker(t))
-	s := startUsable(t, b.config())
-	forbidden, _ := b.otherExchange("key")
-	partly, queue := b.otherExchange("key")
+	b := rabbittest.Open(t, rabbittest.PrivateBroker(t))
+	s := startUsable(t, configOf(b))
+	forbidden, _ := b.OtherExchange("key")
+	partly, queue := b.OtherExchange("key")
 	permit := func(write string) {
-		onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
+		rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
 			"rabbit_auth_backend_internal:set_permissions(<<\"guest\">>, <<\"/\">>, <<\".*\">>, <<\"%s\">>, <<\".*\">>, <<\"test\">>).", write))
 	}
 	t.Cleanup(func() { permit(".*") })
 	permit("^(?!" + forbidden + ").*")
 	t.Cleanup(func() {
-		onPrivate(t, "ctl", "rabbitmq", "eval",
+		rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval",
 			"rabbit_auth_backend_internal:clear_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"test\">>).")
 	})
-	onPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
+	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "eval", fmt.Sprintf(
 		"rabbit_auth_backend_internal:set_topic_permissions(<<\"guest\">>, <<\"/\">>, <<\"%s\">>, <<\"^key$\">>, <<\".*\">>, <<\"test\">>).", partly))
 	batch := append(messages(t, forbidden, "key", 3), messages(t, partly, "key", 2)...)
 	outcomes := openAndDeliver(t.Context(), laneOf(t, s), batch, ampleLimits())
@@ -321,5 +306,5 @@ func TestExchangeWithoutPermissionLeavesNoRingInDoubt(t *testing.T) {
 	if !strings.Contains(outcomes[0].Reason, "403 ACCESS_REFUSED") {
 		t.Errorf("reason: %s", outcomes[0].Reason)
 	}
-	b.take(queue, 2)
+	b.Take(queue, 2)
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	reg := prometheus.NewRegistry()
-	s, err := New(b.config(), Deps{Registerer: reg})
+	s, err := New(configOf(b), Deps{Registerer: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(b.config(), Deps{Registerer: reg}); err == nil {
+	if _, err := New(configOf(b), Deps{Registerer: reg}); err == nil {
 		t.Error("metrics were registered twice")
 	}
 	if s.Usable() == nil {
@@ -37,7 +38,7 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 			testutil.ToFloat64(s.metrics.usable))
 	}
 	l := s.Lane(1)
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 1), ampleLimits()), clock.Confirmed)
 	wire.Drain(s.Changed())
 	cancel()
@@ -46,7 +47,7 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 		if err != nil {
 			t.Errorf("run: %v", err)
 		}
-	case <-time.After(hangGuard):
+	case <-time.After(rabbittest.HangGuard):
 		t.Fatal("run does not end")
 	}
 	select {
@@ -67,43 +68,43 @@ func TestSessionIsUsableOnlyWhileItRuns(t *testing.T) {
 
 func TestExchangeOfAnotherTypeIsReported(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	b.must(b.ch.ExchangeDeclare(b.exchange, "fanout", true, false, false, false, nil))
-	s := run(t, b.config())
-	eventually(t, 5*time.Second, "a clear reason", func() bool {
+	b := rabbittest.Shared(t)
+	b.Must(b.Ch.ExchangeDeclare(b.Exchange, "fanout", true, false, false, false, nil))
+	s := run(t, configOf(b))
+	rabbittest.Eventually(t, 5*time.Second, "a clear reason", func() bool {
 		err := s.Usable()
 		return strings.Contains(err.Error(), "not as a durable direct exchange") &&
 			strings.Contains(err.Error(), "CLOCKD_AMQP_EXCHANGE") &&
 			strings.Contains(err.Error(), "406 PRECONDITION_FAILED")
 	})
-	b.must(b.ch.ExchangeDelete(b.exchange, false, false)) // as a person does after reading the error
+	b.Must(b.Ch.ExchangeDelete(b.Exchange, false, false)) // as a person does after reading the error
 	waitUsable(t, s, 5*time.Second)
 }
 
 func TestExchangeCanBeDeclaredByOthersToo(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	startUsable(t, b.config())
-	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil))
+	b := rabbittest.Shared(t)
+	startUsable(t, configOf(b))
+	b.Must(b.Ch.ExchangeDeclare(b.Exchange, "direct", true, false, false, false, nil))
 }
 
 func TestQueuesAreDeclaredOnRequest(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	cfg := b.config()
+	b := rabbittest.Shared(t)
+	cfg := configOf(b)
 	cfg.DeclareQueues = []string{"shop", "bank"}
-	_, err := b.ch.QueueDeclare(b.exchange+".bank", true, false, false, false, nil) // a classic queue exists already
-	b.must(err)
+	_, err := b.Ch.QueueDeclare(b.Exchange+".bank", true, false, false, false, nil) // a classic queue exists already
+	b.Must(err)
 	t.Cleanup(func() {
-		b.remove(b.exchange + ".shop")
-		b.remove(b.exchange + ".bank")
+		b.Remove(b.Exchange + ".shop")
+		b.Remove(b.Exchange + ".bank")
 	})
 	s := startUsable(t, cfg)
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), rings("shop", 5), ampleLimits()), clock.Confirmed)
-	b.take(b.exchange+".shop", 5)
-	_, err = b.ch.QueueDeclare(b.exchange+".shop", true, false, false, false, quorum)
-	b.must(err)
-	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], b.exchange+`.bank" could not be declared: 406`) {
+	b.Take(b.Exchange+".shop", 5)
+	_, err = b.Ch.QueueDeclare(b.Exchange+".shop", true, false, false, false, rabbittest.Quorum)
+	b.Must(err)
+	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], b.Exchange+`.bank" could not be declared: 406`) {
 		t.Errorf("warnings %q", w)
 	}
 }
@@ -111,10 +112,10 @@ func TestQueuesAreDeclaredOnRequest(t *testing.T) {
 // A queue bound with an empty key takes the probe, like an alternate exchange.
 func TestSwallowedProbeCausesAWarning(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	b.must(b.ch.ExchangeDeclare(b.exchange, "direct", true, false, false, false, nil))
-	b.queue("", nil)
-	s := startUsable(t, b.config())
+	b := rabbittest.Shared(t)
+	b.Must(b.Ch.ExchangeDeclare(b.Exchange, "direct", true, false, false, false, nil))
+	b.Queue("", nil)
+	s := startUsable(t, configOf(b))
 	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "the mandatory flag has no effect") {
 		t.Errorf("warnings %q", w)
 	}
@@ -124,15 +125,15 @@ func TestSessionComesBackAfterCuts(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
 	s := startUsable(t, cfg)
-	b.queue("shop", nil)
+	b.Queue("shop", nil)
 	l := laneOf(t, s)
 	for range 5 {
 		wantAll(t, openAndDeliver(t.Context(), l, rings("shop", 3), ampleLimits()), clock.Confirmed)
 		wire.Drain(s.Changed())
-		p.cut()
+		p.Cut()
 		select {
 		case <-s.Changed():
-		case <-time.After(hangGuard):
+		case <-time.After(rabbittest.HangGuard):
 			t.Fatal("the cut was not noticed")
 		}
 		waitUsable(t, s, 5*time.Second)
@@ -144,20 +145,20 @@ func TestSilentBrokerIsNoticedByTheProbe(t *testing.T) {
 	_, p, cfg := proxied(t)
 	cfg.ProbeTimeout = time.Second
 	s := startUsable(t, cfg)
-	p.stall(true)
+	p.Stall(true)
 	if err := waitUnusable(t, s, 3*time.Second); !strings.Contains(err.Error(), "did not confirm a probe within 1s") {
 		t.Errorf("reason %q", err)
 	}
-	p.stall(false)
+	p.Stall(false)
 	waitUsable(t, s, 10*time.Second)
 }
 
 // Each step of a set-up has its own DialTimeout, so a set-up of many steps succeeds over a slow network.
 func TestSetUpOverASlowBrokerTakesManySteps(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
-	p, via := proxyTo(t, b.url)
-	p.readLag = 30 * time.Millisecond
+	b := rabbittest.Shared(t)
+	p, via := rabbittest.ProxyTo(t, b.URL)
+	p.Lag(30 * time.Millisecond)
 	cfg := wakesOf(t, b)
 	cfg.URL, cfg.DialTimeout = via, time.Second
 	for i := range 12 {
@@ -165,7 +166,7 @@ func TestSetUpOverASlowBrokerTakesManySteps(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for _, application := range cfg.DeclareQueues {
-			b.remove(b.exchange + "." + application)
+			b.Remove(b.Exchange + "." + application)
 		}
 	})
 	startUsable(t, cfg)

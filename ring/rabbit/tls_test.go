@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 )
 
 // overTLS returns the URL of the broker's TLS port with these parameters.
@@ -25,8 +26,8 @@ func TestBrokerDemandsAClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("CLOCKD_TEST_TLS_DIR")
 	files := url.Values{"cacertfile": {filepath.Join(dir, "ca.pem")}}
-	b := shared(t)
-	cfg := b.config()
+	b := rabbittest.Shared(t)
+	cfg := configOf(b)
 	cfg.URL = overTLS(t, files)
 	if s, err := New(cfg, Deps{}); err != nil {
 		t.Error(err)
@@ -36,9 +37,9 @@ func TestBrokerDemandsAClientCertificate(t *testing.T) {
 	files["certfile"], files["keyfile"] = []string{filepath.Join(dir, "client", "cert.pem")}, []string{filepath.Join(dir, "client", "key.pem")}
 	cfg.URL = overTLS(t, files)
 	s := startUsable(t, cfg)
-	queue := b.queue("shop", nil)
+	queue := b.Queue("shop", nil)
 	wantAll(t, openAndDeliver(t.Context(), laneOf(t, s), rings("shop", 3), ampleLimits()), clock.Confirmed)
-	b.take(queue, 3)
+	b.Take(queue, 3)
 }
 
 func TestInvalidTLSParametersAreRefused(t *testing.T) {

@@ -1,7 +1,6 @@
 package rabbit
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -32,32 +32,9 @@ func listen(tb testing.TB, cfg Config) (l *listener, stop func()) {
 	}
 	l = &listener{bodies: make(chan string, 10_000), missed: make(chan struct{}, 100)}
 	l.Wakes = s.Wakes(func(body []byte) { l.bodies <- string(body) }, func() { l.missed <- struct{}{} })
-	stop = background(tb, l.Run)
+	stop = rabbittest.Background(tb, l.Run)
 	tb.Cleanup(stop)
 	return l, stop
-}
-
-// background starts run in a goroutine. stop cancels its context and waits for its end.
-func background(tb testing.TB, run func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
-	stopped := false
-	return func() {
-		cancel()
-		if stopped {
-			return
-		}
-		stopped = true
-		select {
-		case err := <-ended:
-			if err != nil {
-				tb.Errorf("run: %v", err)
-			}
-		case <-time.After(hangGuard):
-			tb.Error("run does not end")
-		}
-	}
 }
 
 // follow follows the shards and waits until all are bound. At least one must be new.
@@ -73,7 +50,7 @@ func (l *listener) awaitMissed(tb testing.TB) {
 	tb.Helper()
 	select {
 	case <-l.missed:
-	case <-time.After(hangGuard):
+	case <-time.After(rabbittest.HangGuard):
 		tb.Fatal("missed was not called")
 	}
 }
@@ -87,7 +64,7 @@ func (l *listener) hears(tb testing.TB, want ...string) {
 			if got != body {
 				tb.Fatalf("heard %q, want %q", got, body)
 			}
-		case <-time.After(hangGuard):
+		case <-time.After(rabbittest.HangGuard):
 			tb.Fatalf("%q was not heard", body)
 		}
 	}
@@ -97,17 +74,17 @@ func (l *listener) hears(tb testing.TB, want ...string) {
 }
 
 // wakesOf returns a configuration for wake-ups over b. The end of the test deletes their exchange.
-func wakesOf(tb testing.TB, b *broker) Config {
+func wakesOf(tb testing.TB, b *rabbittest.Broker) Config {
 	tb.Cleanup(func() {
-		b.channel()
-		b.must(b.ch.ExchangeDelete(b.exchange+".wake", false, false))
+		b.Channel()
+		b.Must(b.Ch.ExchangeDelete(b.Exchange+".wake", false, false))
 	})
-	return b.config()
+	return configOf(b)
 }
 
 func TestWakeUpsReachEveryFollowerOfTheShard(t *testing.T) {
 	t.Parallel()
-	cfg := wakesOf(t, shared(t))
+	cfg := wakesOf(t, rabbittest.Shared(t))
 	one, _ := listen(t, cfg)
 	two, _ := listen(t, cfg)
 	one.follow(t, 1, 2)
@@ -117,7 +94,7 @@ func TestWakeUpsReachEveryFollowerOfTheShard(t *testing.T) {
 	one.Send(2, []byte("c")) // to itself
 	one.Send(9, []byte("to nobody"))
 	two.hears(t, "a")
-	eventually(t, 5*time.Second, "both wake-ups", func() bool { return len(one.bodies) == 2 })
+	rabbittest.Eventually(t, 5*time.Second, "both wake-ups", func() bool { return len(one.bodies) == 2 })
 	if got := []string{<-one.bodies, <-one.bodies}; !slices.Contains(got, "b") || !slices.Contains(got, "c") {
 		t.Errorf("heard %q", got)
 	}
@@ -138,14 +115,14 @@ func TestWakeUpsReachEveryFollowerOfTheShard(t *testing.T) {
 		}
 	}
 	m := one.s.metrics // a wake-up may arrive before its sender has counted it
-	eventually(t, hangGuard, "four wake-ups are counted", func() bool {
+	rabbittest.Eventually(t, rabbittest.HangGuard, "four wake-ups are counted", func() bool {
 		return testutil.ToFloat64(m.wakesSent) == 4 && testutil.ToFloat64(m.wakesReceived) == 4
 	})
 }
 
 func TestWakeUpsArriveOneByOne(t *testing.T) {
 	t.Parallel()
-	cfg := wakesOf(t, shared(t))
+	cfg := wakesOf(t, rabbittest.Shared(t))
 	one, _ := listen(t, cfg)
 	two, _ := listen(t, cfg)
 	two.follow(t, 7)
@@ -163,7 +140,7 @@ func TestWakeUpsArriveOneByOne(t *testing.T) {
 // A burst that is larger than the queue drops the oldest wake-ups, and never blocks.
 func TestOldestWakeUpsAreDroppedFirst(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	cfg := wakesOf(t, b)
 	one, stop := listen(t, cfg)
 	one.follow(t, 1)
@@ -176,8 +153,8 @@ func TestOldestWakeUpsAreDroppedFirst(t *testing.T) {
 	}
 	two, _ := listen(t, cfg)
 	two.follow(t, 1)
-	run := background(t, one.Run)
-	eventually(t, 10*time.Second, "all queued wake-ups", func() bool { return len(two.bodies) == wakeQueue })
+	run := rabbittest.Background(t, one.Run)
+	rabbittest.Eventually(t, 10*time.Second, "all queued wake-ups", func() bool { return len(two.bodies) == wakeQueue })
 	run()
 	if first := <-two.bodies; first != "10" {
 		t.Errorf("the first is %q", first)
@@ -186,16 +163,16 @@ func TestOldestWakeUpsAreDroppedFirst(t *testing.T) {
 
 func TestWakeUpsComeBackAfterCuts(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	cfg := wakesOf(t, b)
 	one, _ := listen(t, cfg)
-	p, via := proxyTo(t, b.url)
+	p, via := rabbittest.ProxyTo(t, b.URL)
 	cfg.URL = via
 	two, _ := listen(t, cfg)
 	two.follow(t, 5, 6)
 	for range 3 {
 		wire.Drain(two.missed)
-		p.cut()
+		p.Cut()
 		two.awaitMissed(t) // now the bindings exist
 		one.Send(5, []byte("there"))
 		two.hears(t, "there")
@@ -203,7 +180,7 @@ func TestWakeUpsComeBackAfterCuts(t *testing.T) {
 		two.hears(t, "and back")
 	}
 	wire.Drain(two.missed)
-	p.cut()
+	p.Cut()
 	two.Follow([]int{8}) // while the connection is down
 	two.awaitMissed(t)
 	one.Send(5, []byte("not followed any more"))
@@ -214,21 +191,22 @@ func TestWakeUpsComeBackAfterCuts(t *testing.T) {
 // The broker stalls. Send does not block, and wake-ups work again when the broker continues.
 func TestWakeUpsDoNotBlockOnASilentBroker(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	cfg := wakesOf(t, b)
-	p, via := proxyTo(t, b.url)
+	p, via := rabbittest.ProxyTo(t, b.URL)
 	cfg.URL, cfg.WriteTimeout = via, 300*time.Millisecond
 	one, _ := listen(t, cfg)
 	one.follow(t, 1)
-	p.stall(true)
+	p.Stall(true)
 	body := []byte(strings.Repeat("x", 64<<10))
 	for range 2 * wakeQueue { // while the broker takes nothing
 		one.Send(1, body)
 	}
-	eventually(t, 5*time.Second, "the connection was given up", func() bool { return len(one.s.Warnings()) == 1 })
-	p.stall(false)
+	rabbittest.Eventually(t, 5*time.Second, "the connection was given up",
+		func() bool { return len(one.s.Warnings()) == 1 })
+	p.Stall(false)
 	one.awaitMissed(t)
-	eventually(t, 10*time.Second, "no warnings", func() bool { return one.s.Warnings() == nil })
+	rabbittest.Eventually(t, 10*time.Second, "no warnings", func() bool { return one.s.Warnings() == nil })
 	if n := testutil.ToFloat64(one.s.metrics.wakesDropped); n < wakeQueue/2 {
 		t.Errorf("%v were dropped", n)
 	}
@@ -237,11 +215,11 @@ func TestWakeUpsDoNotBlockOnASilentBroker(t *testing.T) {
 // After a deletion of the exchange, Run declares it again and wake-ups work again.
 func TestWakeUpsSurviveADeletedExchange(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	cfg := wakesOf(t, b)
 	one, _ := listen(t, cfg)
 	one.follow(t, 1)
-	b.must(b.ch.ExchangeDelete(b.exchange+".wake", false, false))
+	b.Must(b.Ch.ExchangeDelete(b.Exchange+".wake", false, false))
 	one.Send(1, []byte("lost")) // the broker closes the channel
 	one.awaitMissed(t)
 	one.Send(1, []byte("a"))
@@ -251,7 +229,7 @@ func TestWakeUpsSurviveADeletedExchange(t *testing.T) {
 // Wake-ups sent before the end arrive.
 func TestQueuedWakeUpsAreSentBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	cfg := wakesOf(t, shared(t))
+	cfg := wakesOf(t, rabbittest.Shared(t))
 	one, stop := listen(t, cfg)
 	two, _ := listen(t, cfg)
 	one.follow(t, 1)
@@ -260,21 +238,21 @@ func TestQueuedWakeUpsAreSentBeforeTheEnd(t *testing.T) {
 		one.Send(2, []byte("x"))
 	}
 	stop()
-	eventually(t, 5*time.Second, "all wake-ups", func() bool { return len(two.bodies) == 500 })
+	rabbittest.Eventually(t, 5*time.Second, "all wake-ups", func() bool { return len(two.bodies) == 500 })
 }
 
 func TestWakeExchangeOfAnotherTypeCausesAWarning(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	cfg := wakesOf(t, b)
-	b.must(b.ch.ExchangeDeclare(b.exchange+".wake", amqp.ExchangeFanout, true, false, false, false, nil))
+	b.Must(b.Ch.ExchangeDeclare(b.Exchange+".wake", amqp.ExchangeFanout, true, false, false, false, nil))
 	one, _ := listen(t, cfg)
-	eventually(t, 5*time.Second, "a warning", func() bool {
+	rabbittest.Eventually(t, 5*time.Second, "a warning", func() bool {
 		w := one.s.Warnings()
 		return len(w) == 1 && strings.Contains(w[0], "a second late") &&
 			strings.Contains(w[0], "not as a durable direct exchange")
 	})
-	b.must(b.ch.ExchangeDelete(b.exchange+".wake", false, false))
+	b.Must(b.Ch.ExchangeDelete(b.Exchange+".wake", false, false))
 	one.follow(t, 1)
 	if w := one.s.Warnings(); w != nil {
 		t.Errorf("warnings %q", w)
@@ -285,15 +263,15 @@ func TestWakeExchangeOfAnotherTypeCausesAWarning(t *testing.T) {
 // same one.
 func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
 	t.Parallel()
-	b := shared(t)
+	b := rabbittest.Shared(t)
 	l, _ := listen(t, wakesOf(t, b))
 	l.follow(t, 1)
-	b.channel()
+	b.Channel()
 	for _, headers := range unreadable() {
-		b.must(b.ch.Publish(b.exchange+".wake", "1", false, false,
+		b.Must(b.Ch.Publish(b.Exchange+".wake", "1", false, false,
 			amqp.Publishing{Headers: headers, Body: []byte("unreadable")}))
 	}
-	b.must(b.ch.Publish(b.exchange+".wake", "1", false, false, amqp.Publishing{Body: []byte("readable")}))
+	b.Must(b.Ch.Publish(b.Exchange+".wake", "1", false, false, amqp.Publishing{Body: []byte("readable")}))
 	l.hears(t, "unreadable", "unreadable", "unreadable", "readable")
 	if len(l.missed) > 0 {
 		t.Error("the connection was lost")
@@ -303,7 +281,7 @@ func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
 // A message over the bound is not held in memory, and later wake-ups arrive.
 func TestWakeUpOverTheBoundArrivesWithoutBody(t *testing.T) {
 	t.Parallel()
-	l, _ := listen(t, wakesOf(t, shared(t)))
+	l, _ := listen(t, wakesOf(t, rabbittest.Shared(t)))
 	l.follow(t, 7)
 	l.Send(7, []byte(strings.Repeat("x", maxWakeBody)))
 	l.Send(7, []byte(strings.Repeat("x", maxWakeBody+1)))

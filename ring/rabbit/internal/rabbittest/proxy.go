@@ -1,4 +1,4 @@
-package rabbit
+package rabbittest
 
 import (
 	"bufio"
@@ -22,12 +22,12 @@ import (
 	"github.com/clockd/clockd/ring/rabbit/internal/scripted"
 )
 
-// proxy forwards connections between a session and the broker, and can stall or cut them.
-type proxy struct {
+// Proxy forwards connections between a session and the broker, and can stall or cut them.
+type Proxy struct {
 	listener net.Listener
 	target   string
 	wait     sync.WaitGroup
-	dropAcks atomic.Bool // new connections get no basic.ack from the broker
+	DropAcks atomic.Bool // new connections get no basic.ack from the broker
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -39,17 +39,8 @@ type proxy struct {
 	conns   map[net.Conn]bool
 }
 
-// proxied returns the shared broker, a proxy to it, and a configuration whose connections lead through the proxy.
-func proxied(tb testing.TB) (b *broker, p *proxy, cfg Config) {
-	tb.Helper()
-	b = shared(tb)
-	cfg = b.config()
-	p, cfg.URL = proxyTo(tb, b.url)
-	return b, p, cfg
-}
-
-// proxyTo starts a proxy to the broker of target. It returns the proxy and the URL that leads through it.
-func proxyTo(tb testing.TB, target string) (p *proxy, via string) {
+// ProxyTo starts a proxy to the broker of target. It returns the proxy and the URL that leads through it.
+func ProxyTo(tb testing.TB, target string) (p *Proxy, via string) {
 	tb.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -63,8 +54,8 @@ func proxyTo(tb testing.TB, target string) (p *proxy, via string) {
 	return relay(tb, listener, target), u.String()
 }
 
-// proxyToTLS is like proxyTo, with TLS between the session and the proxy.
-func proxyToTLS(tb testing.TB, target string) (p *proxy, via string) {
+// ProxyToTLS is like ProxyTo, with TLS between the session and the proxy.
+func ProxyToTLS(tb testing.TB, target string) (p *Proxy, via string) {
 	tb.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -102,20 +93,20 @@ func selfSigned(tb testing.TB) (certificate tls.Certificate, file string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
-func relay(tb testing.TB, listener net.Listener, target string) *proxy {
+func relay(tb testing.TB, listener net.Listener, target string) *Proxy {
 	tb.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &proxy{listener: listener, target: u.Host, budget: -1, conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: listener, target: u.Host, budget: -1, conns: map[net.Conn]bool{}}
 	p.changed = sync.NewCond(&p.mu)
 	p.wait.Go(p.accept)
-	tb.Cleanup(p.close)
+	tb.Cleanup(p.Close)
 	return p
 }
 
-func (p *proxy) accept() {
+func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -126,7 +117,7 @@ func (p *proxy) accept() {
 			_ = client.Close()
 			continue
 		}
-		if p.dropAcks.Load() {
+		if p.DropAcks.Load() {
 			server = &acklessConn{Conn: server, frames: &scripted.Broker{Reader: bufio.NewReader(server)}}
 		}
 		if !p.add(client, server) {
@@ -159,7 +150,7 @@ func (c *acklessConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (p *proxy) add(conns ...net.Conn) bool {
+func (p *Proxy) add(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range conns {
@@ -172,7 +163,7 @@ func (p *proxy) add(conns ...net.Conn) bool {
 	return !p.ended
 }
 
-func (p *proxy) forward(destination, source net.Conn, toBroker bool) {
+func (p *Proxy) forward(destination, source net.Conn, toBroker bool) {
 	defer destination.Close()
 	defer source.Close()
 	buf := make([]byte, 4096)
@@ -186,7 +177,7 @@ func (p *proxy) forward(destination, source net.Conn, toBroker bool) {
 		}
 		if !p.pass(&n, toBroker) {
 			_, _ = destination.Write(buf[:n])
-			p.cut()
+			p.Cut()
 			return
 		}
 		if _, werr := destination.Write(buf[:n]); werr != nil || err != nil {
@@ -197,7 +188,7 @@ func (p *proxy) forward(destination, source net.Conn, toBroker bool) {
 
 // pass waits while the proxy is stalled. It reports false if the budget ends within these n bytes, and then sets n to
 // the remaining budget.
-func (p *proxy) pass(n *int, toBroker bool) bool {
+func (p *Proxy) pass(n *int, toBroker bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.stalled && !p.ended {
@@ -215,44 +206,51 @@ func (p *proxy) pass(n *int, toBroker bool) bool {
 	return true
 }
 
+// Lag delays each read from the broker by d.
+func (p *Proxy) Lag(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readLag = d
+}
+
 // currentLag returns the delay of each read from the broker.
-func (p *proxy) currentLag() time.Duration {
+func (p *Proxy) currentLag() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.readLag
 }
 
 // loses reports whether a read of n bytes from a client is lost.
-func (p *proxy) loses(n int) bool {
+func (p *Proxy) loses(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.largest > 0 && n > p.largest
 }
 
-// loseLarger loses reads of more than n bytes from clients.
-func (p *proxy) loseLarger(n int) {
+// LoseLarger loses reads of more than n bytes from clients.
+func (p *Proxy) LoseLarger(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.largest = n
 }
 
-// stall stops both directions, or lets them continue.
-func (p *proxy) stall(on bool) {
+// Stall stops both directions, or lets them continue.
+func (p *Proxy) Stall(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stalled = on
 	p.changed.Broadcast()
 }
 
-// cutAfter cuts all connections after n more bytes to the broker.
-func (p *proxy) cutAfter(n int64) {
+// CutAfter cuts all connections after n more bytes to the broker.
+func (p *Proxy) CutAfter(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.budget = n
 }
 
-// cut ends all connections. New connections work.
-func (p *proxy) cut() {
+// Cut ends all connections. New connections work.
+func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
@@ -261,12 +259,13 @@ func (p *proxy) cut() {
 	clear(p.conns)
 }
 
-func (p *proxy) close() {
+// Close ends the proxy. The end of the test closes it too.
+func (p *Proxy) Close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.ended = true
 	p.changed.Broadcast()
 	p.mu.Unlock()
-	p.cut()
+	p.Cut()
 	p.wait.Wait()
 }
