@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/ring/rabbit"
+	"github.com/clockd/clockd/ring/rabbit/inbox"
 )
 
-var _ rabbit.Answerer = answerer{}
+var _ inbox.Answerer = answerer{}
 
 // answerer applies the answers that arrive over RabbitMQ.
 type answerer struct{ service *clock.Service }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/ring/rabbit"
+	"github.com/clockd/clockd/ring/rabbit/inbox"
 )
 
 // intakeFlags configure the intake of delayed messages.
@@ -22,14 +22,14 @@ func (f *intakeFlags) named() bool {
 }
 
 // intakeConfig returns the configuration of the intake. maxPayload is in bytes.
-func (f *intakeFlags) intakeConfig(maxPayload int) rabbit.IntakeConfig {
-	return rabbit.IntakeConfig{
+func (f *intakeFlags) intakeConfig(maxPayload int) inbox.IntakeConfig {
+	return inbox.IntakeConfig{
 		Queue: f.IntakeQueue, Exchange: f.IntakeExchange, DeadLetters: f.IntakeDeadLetters,
 		Application: f.IntakeApplication, MaxBody: maxPayload,
 	}
 }
 
-var _ rabbit.Setter = setter{}
+var _ inbox.Setter = setter{}
 
 // setter sets the alarms of delayed messages.
 type setter struct{ service *clock.Service }
@@ -50,7 +50,7 @@ func (s setter) Set(ctx context.Context, sets []*clock.Set, done func(i int, err
 }
 
 // newIntakes returns the intakes of delayed messages, none if no queue is configured.
-func newIntakes(targets *targets, service *clock.Service) (intakes []*rabbit.Intake) {
+func newIntakes(targets *targets, service *clock.Service) (intakes []*inbox.Intake) {
 	for _, s := range targets.sessions {
 		if in := s.Intake(setter{service}); in != nil {
 			intakes = append(intakes, in)

@@ -26,7 +26,7 @@ import (
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/preload/wake"
 	"github.com/clockd/clockd/ring"
-	"github.com/clockd/clockd/ring/rabbit"
+	"github.com/clockd/clockd/ring/rabbit/inbox"
 	"github.com/clockd/clockd/store"
 )
 
@@ -60,8 +60,8 @@ type parts struct {
 	Retention  *store.Retention
 	Overdue    *preload.Overdue
 	Durability *durability
-	Answers    []*rabbit.Answers
-	Intakes    []*rabbit.Intake
+	Answers    []*inbox.Answers
+	Intakes    []*inbox.Intake
 	Server     *clockhttp.Server
 	Port       *clockhttp.Port
 	Keeper     *lease.Keeper
@@ -221,7 +221,7 @@ func newCluster(st store.Store, tb *clock.Timebase, self *identity) *cluster {
 }
 
 // newAnswers returns the consumers of answers that arrive over RabbitMQ.
-func newAnswers(targets *targets, service *clock.Service) (answers []*rabbit.Answers) {
+func newAnswers(targets *targets, service *clock.Service) (answers []*inbox.Answers) {
 	for _, s := range targets.sessions {
 		answers = append(answers, s.Answers(answerer{service}))
 	}

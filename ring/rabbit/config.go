@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/inbox"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -57,7 +58,7 @@ type Config struct {
 	AnswerPrefetch int
 
 	// Intake says from which queue clockd takes delayed messages. Default: none.
-	Intake IntakeConfig
+	Intake inbox.IntakeConfig
 
 	// ManagementURL is the URL of the broker's management API, like http://user:password@host:15672, for Findings. It
 	// may contain a password and is never printed. Default none: clockd does not ask the API.
@@ -88,7 +89,7 @@ func DefaultConfig() Config {
 		BackoffMax:     5 * time.Second,
 		GatherBytes:    128 << 10,
 		AnswerPrefetch: 500,
-		Intake:         IntakeConfig{Application: "intake", MaxBody: clock.DefaultMaxPayload},
+		Intake:         inbox.DefaultIntakeConfig(),
 	}
 }
 
@@ -148,6 +149,6 @@ func (c Config) Validate() error {
 	rule(c.GatherBytes >= 0, "the gather buffer cannot be negative; 0 turns gathering off")
 	rule(c.AnswerPrefetch >= 1 && c.AnswerPrefetch <= 10_000,
 		"the prefetch for answers must be from 1 to 10000: a node holds all these answers in memory")
-	broken = append(broken, c.Intake.validate()...)
+	broken = append(broken, c.Intake.Validate()...)
 	return errors.Join(broken...)
 }

@@ -53,7 +53,7 @@ func (c *control) serve(ctx context.Context) error {
 
 func (c *control) connect(ctx context.Context) error {
 	wire.Drain(c.s.reconnectNow) // the new connection covers all earlier requests of lanes
-	link, err := c.s.dial(ctx, roleControl, &c.watchers)
+	link, err := c.s.broker.Dial(ctx, roleControl, wire.Plain, &c.watchers)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (d *delivery) resolveReturned() {
 // returnedID returns the message id of the returned ring. A message that waited for its time keeps its own id, and ours
 // is in a header.
 func returnedID(r *amqp.Return) string {
-	if id, isText := text(r.Headers[headerOurMessageID]); isText {
+	if id, isText := wire.Text(r.Headers[headerOurMessageID]); isText {
 		return id
 	}
 	return r.MessageId

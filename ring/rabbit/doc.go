@@ -1,5 +1,6 @@
 // Package rabbit rings through RabbitMQ. It is the ring.Target that publishes each ring to a direct exchange, with the
-// application as routing key. It and its internal packages alone import amqp091-go. Package wire has the connections.
+// application as routing key. It and the packages below it alone import amqp091-go. Package wire has the connections,
+// package inbox the queues that clockd consumes: answers and delayed messages.
 //
 // A Session owns a control connection. The control connection declares the exchange and finds out whether the broker
 // takes messages. Each Lane owns a connection and a channel in confirm mode. So a write deadline, a broken socket or a
@@ -22,39 +23,13 @@
 // (clock.Message), which goes to the exchange that it names. Such rings have side channels of their own, one for each
 // of these exchanges, and the lane first finds out whether the exchange exists (exchanges.go).
 //
-// Wakes own a third kind of connection, Answers a fourth. Wakes carry wake-ups between nodes through the exchange
-// <exchange>.wake.
+// Wakes own a third kind of connection. They carry wake-ups between nodes through the exchange <exchange>.wake.
 //
 //	node A: commit, due soon, shard 7 ──▶ <exchange>.wake ──"7"──▶ exclusive queue of node B, which follows shard 7
 //
-//	application ── default exchange ──▶ <exchange>.answers ──▶ any node: Answerer ──▶ for each answer: ack, or put back after a pause
-//	                                            ▲                                                                           │
-//	                                            └───────────────────────── requeue, or copy and ack ────────────────────────┘
-//
-// A requeue counts against a delivery limit, and the broker drops an answer over the limit. clockd declares the queue
-// of answers without a limit. If the broker accepts the declaration, a requeue never drops an answer, and clockd
-// requeues. If the broker refuses it, the queue may have a limit: a queue from RabbitMQ 3 has a limit of 20 on RabbitMQ
-// 4. Then clockd publishes a copy of the answer and acks the original after the confirm. AMQP does not show the
-// arguments of a queue, so the rule is the same for every version of the broker. Copies need a fifth kind of connection
-// (copier.go).
-//
-// The Intake takes delayed messages, in the same way as Answers: both are an inbox of a consumer.
-//
-//	sender ── exchange of the user's ──▶ intake queue ──▶ any node: Setter ──▶ commit ──▶ ack
-//	                                                        │
-//	                                                        └── cannot be an alarm ──▶ exchange for dead letters ──▶ confirm ──▶ ack
-//
-// A message that cannot be stored now stays unacked, and the node submits it again after a pause. It never goes back to
-// its queue, which may have a delivery limit. A message that is larger than any payload loses its content on the way
-// in, so that the memory stays bounded, and ends the connection: the next one takes whole messages, one at a time,
-// until the large one is a dead letter (intakeTurn).
-//
-// An answer from a stream is never copied: every node would copy each copy. The node submits it again, and keeps it
-// unacked meanwhile.
-//
-// The URL may name several hosts of one cluster. Package wire decides which host is dialled next. Each
-// connection goes to one host, and the connections of a session may go to different hosts: a queue, an exchange and an
-// alarm belong to the whole cluster.
+// The URL may name several hosts of one cluster. Package wire decides which host is dialled next. Each connection goes
+// to one host, and the connections of a session may go to different hosts: a queue, an exchange and an alarm belong to
+// the whole cluster.
 //
 // Findings asks the management API, if a URL is given, how safely queues keep confirmed messages. A classic queue on
 // one node is less safe than a quorum queue, and so is a queue that drops its oldest messages.
@@ -83,17 +58,10 @@
 //  8. Wake-ups may be lost, and nothing waits for them. They are transient and not confirmed, and Send drops the oldest
 //     instead of blocking. Whenever wake-ups to this node may have been lost, missed is called as soon as all bindings
 //     exist.
-//  9. An answer is acked only after the Answerer has applied it or refused it finally, or after the broker has
-//     confirmed a copy of it in the same queue. A message that is no answer is acked at once. All other answers are
-//     delivered or submitted again, so an answer may be applied twice: the second time finds the ring answered. Each
-//     delivery is settled as soon as its own outcome is known. A slow answer takes one place of AnswerPrefetch and
-//     delays no other answer. The connection that acks publishes nothing, so an alarm of the broker does not stop acks.
-//  10. Answers lose their bodies, and properties over 8 KiB. No answer is accepted once and refused at its next
-//     delivery. Wake-ups lose bodies over 64 KiB. So the memory of a node does not depend on the size of messages in
-//     these queues. Of headers that the library does not read, answers and wake-ups lose all properties, delayed
-//     messages their headers (package wire).
-//  11. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
-//  12. A connection leaves its host when it fails a step of a set-up or the opening of a lane's own channel, when it
+//  9. Wake-ups lose bodies over 64 KiB, and all properties if the library does not read their headers. So the memory
+//     of a node does not depend on the size of messages in this queue.
+//  10. Neither errors, outcomes nor logs contain the URL. New parses it once, and does not pass on the parser's errors.
+//  11. A connection leaves its host when it fails a step of a set-up or the opening of a lane's own channel, when it
 //     does not confirm copies in time, and when the control connection to it is lost or a probe on it fails. After the
 //     loss of any other connection (lane, wake-ups, answers, copies) the next dial still begins with the current host.
 //     A lane also leaves its host when the write of a delivery stalls until limits.WriteBy, or when rings have no
@@ -101,14 +69,7 @@
 //     touch no queue. If the cause is a queue, the next host does not confirm either, and the lanes go round the hosts.
 //     So at most one leave in wire.UnconfirmingInterval has this cause. Such a leave closes no connection: the lane
 //     opens another link after such a delivery in any case, and all other links stay where they are.
-//  13. The intake acks a message only after the commit of its alarm, after an alarm with the same message was found, or
-//     after the confirm of its dead letter. A message with an id is one alarm, however often the broker delivers it, as
-//     long as the alarm waits. Then it is a new one: a message that a consumer publishes again must not be lost, and
-//     the broker's mark of a redelivery does not tell the two apart. A message without an id may be doubled by a
-//     redelivery. Its time does not change while the node submits it again. While a ring of its alarm is under way or
-//     in doubt, a message waits: it may be one that the consumer of this ring has published.
-//  14. The intake has at most intakeMemory (64 MiB) of messages in flight, or one message of any size.
-//  15. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an
+//  12. A ring to another exchange never leaves a ring to a different exchange in doubt. It is published only to an
 //     exchange that was found and tried out over the same connection, and that the broker has not refused since the
 //     last probe.
 //
@@ -180,47 +141,11 @@
 //	                                                                                Run keeps trying
 //	wake-ups: connection lost,       a warning; Send queues 1024 and drops the      Run connects, binds and calls missed;
 //	exchange deleted, broker blocked oldest                                         the owner's sweep finds the alarms
-//	answers: connection lost,        a warning; answers without an ack are          Run connects again, at most every 5 s
-//	channel closed, queue deleted    delivered again, to any node
-//	answers, intake: queue deleted   RabbitMQ 3.10 does not tell consumers of        a consumer is renewed after a minute of
-//	and declared again at once       quorum queues: messages wait, and a warning     silence, unless it holds messages
-//	                                 is logged when they come
-//	answers: database not available  each is put back after at most 3 s, and at     the broker delivers them again
-//	                                 most AnswerPrefetch in that time
-//	answers: an alarm's row is       that answer waits up to 5 s and is put back;   the broker delivers it again
-//	locked                           the others are settled meanwhile
-//	answers: copies blocked,         the originals stay unacked on this node, in    the node submits them again after each
-//	returned, nacked                 their places of AnswerPrefetch                 pause
-//	answers: a host takes copies     as above, after WriteTimeout; the next batch   the copies go to the next host
-//	and confirms none                has one copy
-//	answers: the queue is a stream   every node gets each answer, and the second     the node submits an unapplied answer again
-//	                                 finds the ring answered; nothing is copied      after each pause
-//	answers: the queue has a         the broker drops an answer whose connection    a person deletes the empty queue, and
-//	delivery limit                   ended more often than the limit before a copy  clockd declares it without a limit
-//	answers: a policy sets a         requeues and ends of connections count: the    Findings reports it; a person removes the
-//	delivery limit                   broker drops an answer over the limit          limit
-//	answers: large bodies, headers   bodies are read and dropped; a message with    the application sends less
-//	                                 headers that are too large, too deep or too
-//	                                 many is no answer: counted, acked
 //	message to an exchange that is   returned, without a try                        a person declares it or gives the right; the
 //	missing, internal or forbidden                                                  next probe that passes allows a try
 //	exchange of a message deleted,   returned if one ring has no confirm, else in   as above
 //	or forbidden, during a delivery  doubt; only rings to this exchange
 //	routing key of a topic exchange  as in the line above, at each try              a person gives the right
 //	forbidden
-//	intake: connection lost          messages without an ack are delivered again,   Run connects again, at most every 5 s
-//	                                 to any node; an id makes them one alarm
-//	intake: database not available   the messages stay unacked on this node, and    the node submits them again, each after at
-//	                                 take its places; the broker keeps the rest     most 3 s
-//	intake: message without a valid  a dead letter, with code and detail            a person reads it
-//	time, id or size
-//	intake: headers that the library a dead letter with their first bytes           a person reads it
-//	does not read
-//	intake: the exchange for dead    the message stays unacked, and takes a place;  a person binds a queue; the node tries
-//	letters returns, nacks, blocks   a warning. A large message stops this node's   again after each second
-//	                                 intake
-//	intake: queue or exchange for    a warning; nothing is taken                    a person declares it
-//	dead letters missing
-//	intake: the queue is a stream    a warning; nothing is taken                    a person chooses another queue
 //	more returns than foreseen       cannot happen: a batch larger than the buffer for returns is unsent
 package rabbit

@@ -105,7 +105,7 @@ func TestMessageWithoutAQueueIsReturned(t *testing.T) {
 	exchange, queue := b.OtherExchange("bound")
 	batch := append(messages(t, exchange, "unbound", 2), messages(t, exchange, "bound", 2)...)
 	var err error
-	batch[1].Message.Properties, err = wire.EncodeProperties(&amqp.Delivery{Headers: numbered(wire.MaxTableElements)})
+	batch[1].Message.Properties, err = wire.EncodeProperties(&amqp.Delivery{Headers: rabbittest.Numbered(wire.MaxTableElements)})
 	b.Must(err)
 	l := laneOf(t, s)
 	var first *wire.Link

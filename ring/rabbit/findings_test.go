@@ -90,7 +90,7 @@ func TestFindingsNameQueuesThatLoseRings(t *testing.T) {
 
 	// a policy limits the length of one queue, and mirrors it where the broker still has mirrors
 	bounded, policy, value := queue(nil), `{"ha-mode":"all","max-length":7}`, "classic, mirrored, durable"
-	if major(fmt.Sprint(b.Conn.Properties["version"])) >= 4 {
+	if !b.IsRabbitMQ3() {
 		policy, value = `{"max-length":7}`, "classic, durable"
 	}
 	rabbittest.OnPrivate(t, "ctl", "rabbitmq", "set_policy", bounded, "^"+bounded+"$", policy)

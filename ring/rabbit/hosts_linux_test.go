@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // fullHost returns the address of a listener whose backlog is full. The operating system drops further attempts to
@@ -43,16 +44,16 @@ func fullHost(tb testing.TB) string {
 func TestHostThatIsCutOffLeavesTimeForTheNext(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
-	second := hostOf(t, b.URL)
+	second := rabbittest.HostOf(t, b.URL)
 	cfg := configOf(b)
-	cfg.URL = withHosts(t, b.URL, fullHost(t), second)
+	cfg.URL = rabbittest.WithHosts(t, b.URL, fullHost(t), second)
 	cfg.DialTimeout = 5 * time.Second
 	s, err := New(cfg, Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var watchers sync.WaitGroup
-	l, err := s.dial(t.Context(), roleControl, &watchers)
+	l, err := s.broker.Dial(t.Context(), roleControl, wire.Plain, &watchers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,27 +23,6 @@ import (
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
-// withHosts returns the URL with these hosts.
-func withHosts(tb testing.TB, raw string, hosts ...string) string {
-	tb.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	before, after, _ := strings.Cut(raw, u.Host)
-	return before + strings.Join(hosts, ",") + after
-}
-
-// hostOf returns host and port of a URL with one host.
-func hostOf(tb testing.TB, raw string) string {
-	tb.Helper()
-	hosts, err := wire.ParseURL(raw)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return hosts[0].Name()
-}
-
 // closedPort returns an address without a listener.
 func closedPort(tb testing.TB) string {
 	tb.Helper()
@@ -150,7 +129,7 @@ func lossyHost(t *testing.T, target string) string {
 	t.Helper()
 	p, via := rabbittest.ProxyTo(t, target)
 	p.LoseLarger(1400)
-	return hostOf(t, via)
+	return rabbittest.HostOf(t, via)
 }
 
 // The first host confirms probes and small rings, and never gets the large ones. The lane goes on over the second host,
@@ -161,9 +140,9 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 		t.Run(fmt.Sprintf("awaited=%t", awaited), func(t *testing.T) {
 			t.Parallel()
 			b := rabbittest.Shared(t)
-			first, second := lossyHost(t, b.URL), hostOf(t, b.URL)
+			first, second := lossyHost(t, b.URL), rabbittest.HostOf(t, b.URL)
 			cfg := configOf(b)
-			cfg.URL = withHosts(t, b.URL, first, second)
+			cfg.URL = rabbittest.WithHosts(t, b.URL, first, second)
 			s := startUsable(t, cfg)
 			queue := b.Queue("shop", rabbittest.Quorum)
 			l := laneOf(t, s)
@@ -202,8 +181,8 @@ func TestHostThatConfirmsProbesAndNoRingsIsLeft(t *testing.T) {
 func TestHostThatStallsAWriteIsLeft(t *testing.T) {
 	t.Parallel()
 	b, p, cfg := proxied(t)
-	first, second := hostOf(t, cfg.URL), hostOf(t, b.URL)
-	cfg.URL = withHosts(t, b.URL, first, second)
+	first, second := rabbittest.HostOf(t, cfg.URL), rabbittest.HostOf(t, b.URL)
+	cfg.URL = rabbittest.WithHosts(t, b.URL, first, second)
 	s := startUsable(t, cfg)
 	b.Queue("shop", nil)
 	l := laneOf(t, s)
@@ -231,7 +210,7 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
 	cfg := configOf(b)
-	cfg.URL = withHosts(t, b.URL, lossyHost(t, b.URL), lossyHost(t, b.URL))
+	cfg.URL = rabbittest.WithHosts(t, b.URL, lossyHost(t, b.URL), lossyHost(t, b.URL))
 	s := startUsable(t, cfg)
 	b.Queue("sick", nil)
 	b.Queue("well", nil)
@@ -263,9 +242,9 @@ func TestQueueThatNeverConfirmsMovesNoOtherLane(t *testing.T) {
 func TestHostThatRefusesIsPassedOver(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
-	first, second := closedPort(t), hostOf(t, b.URL)
+	first, second := closedPort(t), rabbittest.HostOf(t, b.URL)
 	cfg := configOf(b)
-	cfg.URL = withHosts(t, b.URL, first, second)
+	cfg.URL = rabbittest.WithHosts(t, b.URL, first, second)
 	s := startUsable(t, cfg)
 	wantRingsThrough(t, b, s, second)
 	if n := connectionsTo(s, roleControl, second); n != 1 {
@@ -280,9 +259,9 @@ func TestHostThatRefusesIsPassedOver(t *testing.T) {
 func TestHostThatNeverAnswersIsLeft(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
-	second := hostOf(t, b.URL)
+	second := rabbittest.HostOf(t, b.URL)
 	cfg := wakesOf(t, b)
-	cfg.URL, cfg.DialTimeout = withHosts(t, b.URL, silentHost(t), second), 2*time.Second
+	cfg.URL, cfg.DialTimeout = rabbittest.WithHosts(t, b.URL, silentHost(t), second), 2*time.Second
 	s := startUsable(t, cfg)
 	wantRingsThrough(t, b, s, second)
 	l, _ := listen(t, cfg) // in a session of its own
@@ -313,9 +292,9 @@ func TestHostThatOpensNoChannelIsLeft(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			b := rabbittest.Shared(t)
 			broken := scripted.Start(t, 0, func(s *scripted.Broker) { s.Until(scripted.ConnectionClose) })
-			first, second := hostOf(t, broken.URL()), hostOf(t, b.URL)
+			first, second := rabbittest.HostOf(t, broken.URL()), rabbittest.HostOf(t, b.URL)
 			cfg := configOf(b)
-			cfg.URL, cfg.DialTimeout = withHosts(t, b.URL, first, second), 5*time.Second
+			cfg.URL, cfg.DialTimeout = rabbittest.WithHosts(t, b.URL, first, second), 5*time.Second
 			s, err := New(cfg, Deps{})
 			if err != nil {
 				t.Fatal(err)
@@ -340,18 +319,18 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 	p, via := rabbittest.ProxyTo(t, b.URL)
 	p.Lag(400 * time.Millisecond)
 	cfg := configOf(b)
-	first := hostOf(t, via)
+	first := rabbittest.HostOf(t, via)
 	hosts := []string{first}
 	for i := range 40 {
 		hosts = append(hosts, fmt.Sprintf("127.0.1.%d:1", i))
 	}
-	cfg.URL = withHosts(t, b.URL, hosts...)
+	cfg.URL = rabbittest.WithHosts(t, b.URL, hosts...)
 	s, err := New(cfg, Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var watchers sync.WaitGroup
-	l, err := s.dial(t.Context(), roleControl, &watchers)
+	l, err := s.broker.Dial(t.Context(), roleControl, wire.Plain, &watchers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,9 +346,9 @@ func TestHostThatDiesIsReplaced(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
 	p, via := rabbittest.ProxyTo(t, b.URL)
-	first, second := hostOf(t, via), hostOf(t, b.URL)
+	first, second := rabbittest.HostOf(t, via), rabbittest.HostOf(t, b.URL)
 	cfg := configOf(b)
-	cfg.URL = withHosts(t, b.URL, first, second)
+	cfg.URL = rabbittest.WithHosts(t, b.URL, first, second)
 	s := startUsable(t, cfg)
 	queue := b.Queue("shop", nil)
 	l := laneOf(t, s)
@@ -396,9 +375,9 @@ func TestHostThatFallsSilentIsLeft(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
 	p, via := rabbittest.ProxyTo(t, b.URL)
-	first, second := hostOf(t, via), hostOf(t, b.URL)
+	first, second := rabbittest.HostOf(t, via), rabbittest.HostOf(t, b.URL)
 	cfg := configOf(b)
-	cfg.URL, cfg.ProbeTimeout = withHosts(t, b.URL, first, second), 5*time.Second
+	cfg.URL, cfg.ProbeTimeout = rabbittest.WithHosts(t, b.URL, first, second), 5*time.Second
 	var out bytes.Buffer
 	s, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	if err != nil {
@@ -437,10 +416,10 @@ func TestHostThatRefusesASetUpStepIsNotLeft(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.Shared(t)
 	_, via := rabbittest.ProxyTo(t, b.URL)
-	first, second := hostOf(t, via), hostOf(t, b.URL)
+	first, second := rabbittest.HostOf(t, via), rabbittest.HostOf(t, b.URL)
 	b.Must(b.Ch.ExchangeDeclare(b.Exchange, "fanout", true, false, false, false, nil))
 	cfg := configOf(b)
-	cfg.URL = withHosts(t, b.URL, first, second)
+	cfg.URL = rabbittest.WithHosts(t, b.URL, first, second)
 	s := run(t, cfg)
 	rabbittest.Eventually(t, 10*time.Second, "three dials",
 		func() bool { return dialsTo(s, roleControl, first)+dialsTo(s, roleControl, second) >= 3 })
@@ -461,8 +440,8 @@ func TestHostThatRefusesTheChannelOfALaneIsNotLeft(t *testing.T) {
 		s.Until(scripted.ConnectionClose)
 	})
 	cfg := DefaultConfig()
-	first := hostOf(t, b.URL())
-	cfg.URL = withHosts(t, b.URL(), first, closedPort(t))
+	first := rabbittest.HostOf(t, b.URL())
+	cfg.URL = rabbittest.WithHosts(t, b.URL(), first, closedPort(t))
 	s, err := New(cfg, Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -489,7 +468,7 @@ func TestEachHostIsCheckedUnderItsOwnName(t *testing.T) {
 	second := u.Host
 	first := "localhost:" + u.Port()
 	cfg := configOf(b)
-	cfg.URL = withHosts(t, via, first, second)
+	cfg.URL = rabbittest.WithHosts(t, via, first, second)
 	s := startUsable(t, cfg)
 	wantRingsThrough(t, b, s, second)
 	if n := dialsTo(s, roleControl, first); n != 1 {
@@ -509,7 +488,7 @@ func TestErrorOfADialNamesEveryHostOnce(t *testing.T) {
 	var last string
 	for range 3 { // the turn begins with another host each time, and the text stays the same
 		s.broker.Leave(s.broker.NextHost())
-		_, err := s.dial(t.Context(), roleControl, nil)
+		_, err := s.broker.Dial(t.Context(), roleControl, wire.Plain, nil)
 		want := "connect to amqp://" + first + "/shop: "
 		if err == nil || !strings.HasPrefix(err.Error(), want) ||
 			!strings.Contains(err.Error(), "; connect to amqp://"+second+"/shop: ") ||

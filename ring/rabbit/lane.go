@@ -62,7 +62,7 @@ func (l *lane) Open(ctx context.Context, size int) error {
 	ctx, cancel := context.WithTimeout(ctx, l.s.cfg.DialTimeout)
 	defer cancel()
 	if l.link == nil {
-		link, err := l.s.dial(ctx, roleLane, &l.watchers)
+		link, err := l.s.broker.Dial(ctx, roleLane, wire.Messages, &l.watchers)
 		if err != nil {
 			l.s.requestProbe()
 			return err

@@ -92,6 +92,16 @@ func TestPriorityOrdersAPriorityQueue(t *testing.T) {
 	}
 }
 
+// answersTaken is an inbox.Answerer that accepts all answers, and passes them on.
+type answersTaken chan clock.Answer
+
+func (taken answersTaken) Answer(_ context.Context, answers []clock.Answer, done func(int, error)) {
+	for i, a := range answers {
+		taken <- a
+		done(i, nil)
+	}
+}
+
 // clockd takes an answer that an application sends to the reply_to of its ring.
 func TestAnswerToReplyToIsTaken(t *testing.T) {
 	t.Parallel()
@@ -107,11 +117,10 @@ func TestAnswerToReplyToIsTaken(t *testing.T) {
 	}
 	b.Must(b.Ch.Publish("", got[0].ReplyTo, true, false,
 		amqp.Publishing{Type: "alarm.ack", CorrelationId: got[0].MessageId}))
-	answerer := newFakeAnswerer()
-	runAnswers(t, configOf(b), answerer, nil)
-	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
-	if answerer.accepted[batch[0].AlarmID] != 1 {
-		t.Errorf("accepted %v", answerer.accepted)
+	taken := make(answersTaken, 1)
+	t.Cleanup(rabbittest.Background(t, s.Answers(taken).Run))
+	if a := rabbittest.ReceiveSoon(t, taken); a.Kind != clock.Ack || a.Ring.String() != batch[0].MessageID() {
+		t.Errorf("the answer is %+v", a)
 	}
 }
 

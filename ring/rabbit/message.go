@@ -9,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/inbox"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -38,9 +39,8 @@ const (
 
 // Names of the headers that the ring of a message has beside the message's own.
 const (
-	headerOurMessageID = "x-clockd-message-id" // the ring's message id, because the message keeps its own
-	headerOurRingAt    = "x-clockd-ring-at"    // when it was to ring, in milliseconds since the epoch
-	ourHeaders         = "x-clockd-"           // prefix of all headers that only clockd adds
+	headerOurMessageID = inbox.OurHeaders + "message-id" // the ring's message id, because the message keeps its own
+	headerOurRingAt    = inbox.OurHeaders + "ring-at"    // when it was to ring, in milliseconds since the epoch
 )
 
 // messageEncoder turns rings into frames. The library would need some 70 allocations for each message. One goroutine

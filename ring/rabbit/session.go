@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/rabbit/inbox"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
@@ -37,8 +36,8 @@ type Session struct {
 	metrics      *metrics
 	health       *health
 	lastConfirms lastConfirms
-	exchanges    exchanges     // other exchanges that cannot be published to
-	silence      time.Duration // after which a consumer is renewed
+	exchanges    exchanges // other exchanges that cannot be published to
+	inboxes      inbox.Deps
 
 	probeNow     chan struct{} // capacity 1; signalled when a lane asks for a probe
 	reconnectNow chan struct{} // capacity 1; signalled when a lane found a missing or forbidden exchange
@@ -71,42 +70,37 @@ func New(cfg Config, deps Deps) (*Session, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	inboxMetrics, err := inbox.NewMetrics(deps.Registerer)
+	if err != nil {
+		return nil, err
+	}
 	h := newHealth(m)
+	broker := wire.NewBroker(wire.BrokerConfig{
+		Hosts: hosts, ConnectionName: cfg.ConnectionName, Heartbeat: cfg.Heartbeat, DialTimeout: cfg.DialTimeout,
+		WriteTimeout: cfg.WriteTimeout, BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
+		GatherBytes: cfg.GatherBytes, Log: log, Dials: m.dials, Connections: m.connections,
+		DialErrors: m.errors.WithLabelValues(kindDial), Blocked: h.block, Unblocked: h.unblock,
+	})
 	return &Session{
-		cfg: cfg, destinations: deps.Destination, management: api, log: log, metrics: m, health: h,
-		broker: wire.NewBroker(wire.BrokerConfig{
-			Hosts: hosts, ConnectionName: cfg.ConnectionName, Heartbeat: cfg.Heartbeat, DialTimeout: cfg.DialTimeout,
-			WriteTimeout: cfg.WriteTimeout, BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
-			GatherBytes: cfg.GatherBytes, Log: log, Dials: m.dials, Connections: m.connections,
-			DialErrors: m.errors.WithLabelValues(kindDial), Blocked: h.block, Unblocked: h.unblock,
-		}),
-		silence:      silence,
+		cfg: cfg, destinations: deps.Destination, management: api, log: log, metrics: m, health: h, broker: broker,
+		inboxes: inbox.Deps{
+			Broker: broker, Metrics: inboxMetrics, SetupErrors: m.errors.WithLabelValues(kindSetup), Log: log,
+			Warn: h.warn,
+		},
 		probeNow:     make(chan struct{}, 1),
 		reconnectNow: make(chan struct{}, 1),
 	}, nil
 }
 
-// dial opens a connection of the role.
-func (s *Session) dial(ctx context.Context, role string, watchers *sync.WaitGroup) (*wire.Link, error) {
-	return s.broker.Dial(ctx, role, s.use(role), watchers)
+// Answers returns a consumer of answers. It works while its own Run runs; the session's Run need not run.
+func (s *Session) Answers(answerer inbox.Answerer) *inbox.Answers {
+	return inbox.NewAnswers(s.inboxes, answerQueue(s.cfg.Exchange), s.cfg.AnswerPrefetch, answerer)
 }
 
-// use returns what lies between the library and the socket of a connection of the role.
-func (s *Session) use(role string) wire.Use {
-	switch role {
-	case roleLane:
-		return wire.Messages
-	case roleAnswers:
-		return wire.Bounded(0) // nothing reads the body of an answer
-	case roleWakes:
-		return wire.Bounded(maxWakeBody)
-	case roleIntake:
-		return wire.Marking(s.cfg.Intake.MaxBody)
-	case roleIntakeWhole:
-		return wire.Whole
-	default:
-		return wire.Plain
-	}
+// Intake returns the intake, nil if the configuration names no queue. It works while its own Run runs; the session's
+// Run need not run.
+func (s *Session) Intake(setter inbox.Setter) *inbox.Intake {
+	return inbox.NewIntake(s.inboxes, s.cfg.Intake, setter)
 }
 
 // Usable returns nil if rings can be handed over now: the control connection is up, the exchange exists, the last probe

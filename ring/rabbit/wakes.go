@@ -139,7 +139,7 @@ func (l *wakeConn) serve(ctx context.Context) error {
 
 func (l *wakeConn) connect(ctx context.Context) error {
 	s := l.w.s
-	link, err := s.dial(ctx, roleWakes, &l.watchers)
+	link, err := s.broker.Dial(ctx, roleWakes, wire.Bounded(maxWakeBody), &l.watchers)
 	if err != nil {
 		return err
 	}

@@ -267,7 +267,7 @@ func TestUnreadableHeadersStopNoWakeUps(t *testing.T) {
 	l, _ := listen(t, wakesOf(t, b))
 	l.follow(t, 1)
 	b.Channel()
-	for _, headers := range unreadable() {
+	for _, headers := range rabbittest.Unreadable() {
 		b.Must(b.Ch.Publish(b.Exchange+".wake", "1", false, false,
 			amqp.Publishing{Headers: headers, Body: []byte("unreadable")}))
 	}

@@ -3,7 +3,6 @@ package rabbittest
 import (
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func (b *Broker) AnswerQueue() string { return b.Exchange + ".answers" }
 func (b *Broker) DeclareAnswers() {
 	b.TB.Helper()
 	args := maps.Clone(Quorum)
-	if version := fmt.Sprint(b.Conn.Properties["version"]); !strings.HasPrefix(version, "3.") {
+	if !b.IsRabbitMQ3() {
 		args["x-delivery-limit"] = int32(-1)
 	}
 	_, err := b.Ch.QueueDeclare(b.AnswerQueue(), true, false, false, false, args)

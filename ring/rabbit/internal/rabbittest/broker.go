@@ -1,6 +1,8 @@
 package rabbittest
 
 import (
+	"strings"
+
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"cmp"
@@ -56,6 +58,11 @@ func (b *Broker) Redial() {
 func Shared(tb testing.TB) *Broker {
 	tb.Helper()
 	return Open(tb, SharedURL)
+}
+
+// IsRabbitMQ3 reports whether the broker is older than RabbitMQ 4.
+func (b *Broker) IsRabbitMQ3() bool {
+	return strings.HasPrefix(fmt.Sprint(b.Conn.Properties["version"]), "3.")
 }
 
 // Channel opens a new channel, because a wanted error may have closed the last one.

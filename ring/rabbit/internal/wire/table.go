@@ -112,3 +112,15 @@ func propertiesOf(frame []byte) (Properties, error) {
 
 // IsCount reports whether the broker counts deliveries in the header.
 func IsCount(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }
+
+// Text returns the value of a string header. AMQP has two forms of strings.
+func Text(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	default:
+		return "", false
+	}
+}

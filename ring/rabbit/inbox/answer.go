@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // Names of the headers of an answer.
@@ -42,7 +43,7 @@ func parseAnswer(d *amqp.Delivery) (clock.Answer, error) {
 	id := d.CorrelationId
 	if value := d.Headers[headerMessageID]; value != nil {
 		var isText bool
-		if id, isText = text(value); !isText {
+		if id, isText = wire.Text(value); !isText {
 			return clock.Answer{}, errors.New("header x-message-id is not a string")
 		}
 	}
@@ -55,13 +56,13 @@ func parseAnswer(d *amqp.Delivery) (clock.Answer, error) {
 			return clock.Answer{}, err
 		}
 	}
-	a.Reason, _ = text(d.Headers[headerReason])
+	a.Reason, _ = wire.Text(d.Headers[headerReason])
 	return a, nil
 }
 
 // answeredBy returns the sender that the message names, or "amqp".
 func answeredBy(d *amqp.Delivery) string {
-	if by, _ := text(d.Headers[headerBy]); by != "" {
+	if by, _ := wire.Text(d.Headers[headerBy]); by != "" {
 		return by
 	}
 	for _, by := range []string{d.AppId, d.UserId} {
@@ -72,23 +73,11 @@ func answeredBy(d *amqp.Delivery) string {
 	return "amqp"
 }
 
-// text returns the value of a string header. AMQP has two forms of strings.
-func text(value any) (string, bool) {
-	switch v := value.(type) {
-	case string:
-		return v, true
-	case []byte:
-		return string(v), true
-	default:
-		return "", false
-	}
-}
-
 // delay reads milliseconds from a number, of which the whole part counts, or from a decimal string. Package clock
 // checks the range of an answer's.
 func delay(value any) (clock.Delay, error) {
 	ms, isNumber := number(value)
-	if s, isText := text(value); isText {
+	if s, isText := wire.Text(value); isText {
 		n, err := strconv.ParseInt(s, 10, 64)
 		ms, isNumber = n, err == nil || errors.Is(err, strconv.ErrRange)
 	}

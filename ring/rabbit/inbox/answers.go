@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"context"
@@ -30,45 +30,51 @@ type Answerer interface {
 	Answer(ctx context.Context, answers []clock.Answer, done func(i int, err error))
 }
 
-// Answers consumes the answers of applications from the queue <exchange>.answers. Every node consumes, and each message
-// goes to one node.
+// Answers consumes the answers of applications from the queue that reply_to of a ring names. Every node consumes, and
+// each message goes to one node.
 type Answers struct {
-	s               *Session
+	s               shared
+	queueName       string
+	most            int // most answers in flight
 	answerer        Answerer
 	longestPause    time.Duration // longest pause before an answer is put back
 	malformedLogged time.Time     // time of the last log line about a malformed message; owned by the submitting goroutine
 }
 
-// Answers returns a consumer of answers. It works while its own Run runs; the session's Run need not run.
-func (s *Session) Answers(answerer Answerer) *Answers {
-	return &Answers{s: s, answerer: answerer, longestPause: longestPause}
+// NewAnswers returns a consumer of the answers in the queue, which has at most that many in flight. It works while its
+// Run runs.
+func NewAnswers(deps Deps, queue string, prefetch int, answerer Answerer) *Answers {
+	return &Answers{
+		s: newShared(deps), queueName: queue, most: prefetch, answerer: answerer, longestPause: longestPause,
+	}
 }
 
 // Run connects and reconnects until ctx ends. Then it takes no more answers, settles the taken ones, closes the
 // connection and returns nil. It acks an answer after the Answerer has applied it or refused it finally. All other
 // answers go back to the queue.
 func (a *Answers) Run(ctx context.Context) error {
-	a.s.broker.KeepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
+	a.s.Broker.KeepConnected(ctx, roleAnswers, func(ctx context.Context) (bool, error) {
 		c, err := a.s.consume(ctx, a)
 		if ctx.Err() == nil {
-			a.s.health.warn(roleAnswers, []string{"answers to rings are not taken: " + err.Error()})
+			a.s.Warn(roleAnswers, []string{"answers to rings are not taken: " + err.Error()})
 		}
 		return c.established, err
 	})
-	a.s.health.warn(roleAnswers, nil)
+	a.s.Warn(roleAnswers, nil)
 	return nil
 }
 
 func (a *Answers) role() string { return roleAnswers }
 
-func (a *Answers) prefetch() int { return a.s.cfg.AnswerPrefetch }
+func (a *Answers) prefetch() int { return a.most }
 
-// queue is the name of the queue of answers, which reply_to of a ring contains.
-func (a *Answers) queue() string { return answerQueue(a.s.cfg.Exchange) }
+func (a *Answers) use() wire.Use { return wire.Bounded(0) } // nothing reads the body of an answer
+
+func (a *Answers) queue() string { return a.queueName }
 
 // prepare declares the queue. Answers are copied unless a requeue never drops them.
 func (a *Answers) prepare(l *wire.Link) (*copyRules, []string, error) {
-	unlimited, warnings, err := a.s.declareAnswers(l, a.queue())
+	unlimited, warnings, err := declareAnswers(l, a.queue())
 	if err != nil || unlimited {
 		return nil, warnings, err
 	}
@@ -88,7 +94,7 @@ func (a *Answers) copyRules() *copyRules {
 			if confirmed {
 				result, s.action = resultCopyConfirmed, actionAckCopied
 			}
-			a.s.metrics.answerCopies.WithLabelValues(result).Inc()
+			a.s.Metrics.answerCopies.WithLabelValues(result).Inc()
 			return s
 		},
 		failure: "paused answers wait on this node, not in their queue",
@@ -119,10 +125,10 @@ func (a *Answers) submit(ctx context.Context, batch []*incoming, settle func(set
 
 // reject counts and logs a message that is no answer.
 func (a *Answers) reject(err error) {
-	a.s.metrics.answers.WithLabelValues(kindUnknown, resultMalformed).Inc()
+	a.s.Metrics.answers.WithLabelValues(kindUnknown, resultMalformed).Inc()
 	if now := time.Now(); now.Sub(a.malformedLogged) >= malformedLogInterval {
 		a.malformedLogged = now
-		a.s.log.Warn("message to the queue of answers is no answer", "broker", a.s.broker.AddressFor(roleAnswers), "err",
+		a.s.Log.Warn("message to the queue of answers is no answer", "broker", a.s.Broker.AddressFor(roleAnswers), "err",
 			err)
 	}
 }
@@ -130,9 +136,9 @@ func (a *Answers) reject(err error) {
 // judge counts the result of an answer and returns the settlement of its delivery, without the delivery.
 func (a *Answers) judge(answer *clock.Answer, err error) settlement {
 	result, settled := resultOf(err)
-	a.s.metrics.answers.WithLabelValues(answer.Kind.String(), result).Inc()
+	a.s.Metrics.answers.WithLabelValues(answer.Kind.String(), result).Inc()
 	if err != nil {
-		a.s.log.LogAttrs(context.Background(), slog.LevelDebug, "answer was not accepted",
+		a.s.Log.LogAttrs(context.Background(), slog.LevelDebug, "answer was not accepted",
 			slog.String("message_id", answer.Ring.String()),
 			slog.String("kind", answer.Kind.String()), slog.String("result", result), slog.Any("err", err))
 	}

@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ type copyRules struct {
 	message func(s *settlement) (exchange, routingKey string, message amqp.Publishing)
 	settle  func(original settlement, confirmed bool) settlement // says how to settle the original
 	failure string                                               // what a failure means, for the log
-	warns   bool                                                 // a failure is also a warning of the session
+	warns   bool                                                 // a failure is also a warning
 	// isReturned reports whether the broker has returned the copy of the delivery. Nil: copies cannot be told apart, so
 	// one return counts for all.
 	isReturned func(r *amqp.Return, original *incoming) bool
@@ -38,7 +38,7 @@ type copyRules struct {
 //	consumer ──▶ requests ──run──▶ broker      confirmed: the consumer acks the original
 //	                                           else: the consumer submits the original to its inbox again
 type copier struct {
-	s        *Session
+	s        *shared
 	rules    *copyRules
 	requests chan settlement  // capacity for every delivery in flight
 	report   func(settlement) // hands the original's settlement to the consumer
@@ -62,7 +62,7 @@ var errUnbound = errors.New("the broker returned copies: no queue is bound for t
 // errNoCopy is the result of a batch with copies that the broker returned or nacked.
 var errNoCopy = errors.New("the broker returned or nacked copies: a queue is full, deleted or not bound")
 
-func newCopier(s *Session, rules *copyRules, inFlight int, report func(settlement)) *copier {
+func newCopier(s *shared, rules *copyRules, inFlight int, report func(settlement)) *copier {
 	return &copier{s: s, rules: rules, requests: make(chan settlement, inFlight), report: report}
 }
 
@@ -104,13 +104,13 @@ func (c *copier) record(ctx context.Context, err error) {
 	}
 	c.lastErr = err
 	if c.rules.warns {
-		c.s.health.warn(c.rules.role, warningOf(c.rules.failure, err))
+		c.s.Warn(c.rules.role, warningOf(c.rules.failure, err))
 	}
 	if err == nil {
 		c.failures, c.retryAt = 0, time.Time{}
 	} else {
-		c.s.log.Log(ctx, level, "the broker does not take copies of messages", "effect", c.rules.failure, "broker",
-			c.s.broker.AddressFor(c.rules.role), "err", err)
+		c.s.Log.Log(ctx, level, "the broker does not take copies of messages", "effect", c.rules.failure, "broker",
+			c.s.Broker.AddressFor(c.rules.role), "err", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 		batch = batch[:1]
 	}
 	confirms := make([]*amqp.DeferredConfirmation, 0, len(batch))
-	c.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
+	c.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.Broker.WriteTimeout)})
 	for i := 0; i < len(batch) && err == nil; i++ {
 		exchange, routingKey, message := c.rules.message(&batch[i])
 		var confirm *amqp.DeferredConfirmation
@@ -146,7 +146,7 @@ func (c *copier) publish(ctx context.Context, batch []settlement) (confirmed []b
 		err = werr
 	}
 	confirmed = make([]bool, len(confirms))
-	waitCtx, cancel := context.WithTimeoutCause(ctx, c.s.cfg.WriteTimeout, errNoConfirm)
+	waitCtx, cancel := context.WithTimeoutCause(ctx, c.s.Broker.WriteTimeout, errNoConfirm)
 	defer cancel()
 	for i, confirm := range confirms {
 		acked, werr := c.wait(waitCtx, confirm)
@@ -234,14 +234,14 @@ func (c *copier) connect(ctx context.Context) error {
 	if time.Now().Before(c.retryAt) {
 		return cmp.Or(c.lastErr, wire.ErrClosed)
 	}
-	backoff := clock.Backoff{First: c.s.cfg.BackoffMin, Last: c.s.cfg.BackoffMax}
+	backoff := clock.Backoff{First: c.s.Broker.BackoffMin, Last: c.s.Broker.BackoffMax}
 	c.retryAt = time.Now().Add(backoff.Wait(c.failures))
 	c.failures++
 	return c.open(ctx)
 }
 
 func (c *copier) open(ctx context.Context) error {
-	link, err := c.s.dial(ctx, c.rules.role, &c.watchers)
+	link, err := c.s.Broker.Dial(ctx, c.rules.role, wire.Plain, &c.watchers)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (c *copier) open(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		c.s.metrics.errors.WithLabelValues(kindSetup).Inc()
+		c.s.SetupErrors.Inc()
 		link.Close()
 		return err
 	}
@@ -306,7 +306,7 @@ func isBrokerHeader(name string) bool {
 
 // cutText cuts a string header to the limit, in bytes.
 func cutText(headers amqp.Table, name string, limit int) {
-	if s, isText := text(headers[name]); isText && len(s) > limit {
+	if s, isText := wire.Text(headers[name]); isText && len(s) > limit {
 		headers[name] = s[:limit]
 	}
 }

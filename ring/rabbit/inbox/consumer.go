@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 // original is acked after the confirm of its copy. Without a confirm the original is submitted to the inbox again, and
 // stays unacked meanwhile. The same happens at once to an answer from a stream (fromStream).
 type consumer struct {
-	s           *Session
+	s           *shared
 	inbox       inbox
 	link        *wire.Link
 	ch          *wire.Channel
@@ -56,7 +56,7 @@ type consumer struct {
 	pausedDeliveries int64        // deliveries of inFlight that pause or wait for a copy; owned by the settling goroutine
 }
 
-func newConsumer(s *Session, in inbox) *consumer {
+func newConsumer(s *shared, in inbox) *consumer {
 	n := in.prefetch()
 	return &consumer{
 		s: s, inbox: in, taken: make(chan *incoming, n), resubmitted: make(chan *incoming, n),
@@ -73,7 +73,7 @@ func newConsumer(s *Session, in inbox) *consumer {
 // and gives it messages. Its channel drops them, because they are numbered from the start again. The end of the channel
 // gives them back. If the queue is a stream, the renewed consumer does not get what was published meanwhile; other
 // nodes may. noteLoss logs a loss that it notices.
-func (s *Session) consume(ctx context.Context, in inbox) (c *consumer, err error) {
+func (s *shared) consume(ctx context.Context, in inbox) (c *consumer, err error) {
 	var open *wire.Link
 	for {
 		c = newConsumer(s, in)
@@ -138,7 +138,7 @@ func (c *consumer) connect(ctx context.Context, link *wire.Link) (<-chan amqp.De
 	s, role := c.s, c.inbox.role()
 	if link == nil {
 		var err error
-		if link, err = s.dial(ctx, role, &c.watchers); err != nil {
+		if link, err = s.Broker.Dial(ctx, role, c.inbox.use(), &c.watchers); err != nil {
 			return nil, err
 		}
 	}
@@ -146,14 +146,14 @@ func (c *consumer) connect(ctx context.Context, link *wire.Link) (<-chan amqp.De
 	c.link = link
 	warnings, deliveries, err := c.setUp()
 	if err != nil {
-		s.metrics.errors.WithLabelValues(kindSetup).Inc()
+		s.SetupErrors.Inc()
 		link.Close()
 		return nil, err
 	}
 	c.established = true
-	if s.health.warn(role, warnings) {
+	if s.Warn(role, warnings) {
 		for _, w := range warnings {
-			s.log.Warn("consumed queue is not as it should be", "broker", link.Address(), "warning", w)
+			s.Log.Warn("consumed queue is not as it should be", "broker", link.Address(), "warning", w)
 		}
 	}
 	return deliveries, nil
@@ -289,7 +289,7 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 	}
 }
 
-// silence is the default of Session.silence.
+// silence is the default of shared.silence.
 const silence = time.Minute
 
 // renewIfSilent ends the consumer in order if no message has come since the last call and none is in flight. A new
@@ -311,14 +311,14 @@ func (c *consumer) renewIfSilent() {
 // got nothing. The loss is not certain. Another node may have given the message back just then.
 func (c *consumer) noteLoss(first *amqp.Delivery) {
 	if c.waiting > 0 && first.Redelivered {
-		c.s.log.Warn("silent consumer was renewed and was probably lost: messages that were delivered before come again",
+		c.s.Log.Warn("silent consumer was renewed and was probably lost: messages that were delivered before come again",
 			"broker", c.link.Address(), "queue", c.inbox.queue(), "count", c.waiting)
 	}
 }
 
 // settleQueued carries out next and all other queued settlements, in one write.
 func (c *consumer) settleQueued(next settlement) error {
-	c.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.cfg.WriteTimeout)})
+	c.link.BeginDelivery(ring.Limits{WriteBy: time.Now().Add(c.s.Broker.WriteTimeout)})
 	err := c.settleOne(next)
 	for more := true; more && err == nil; {
 		select {

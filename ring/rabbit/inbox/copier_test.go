@@ -1,8 +1,9 @@
-package rabbit
+package inbox
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"reflect"
 	"strings"
@@ -22,7 +23,7 @@ var away = &clock.Error{Kind: clock.ErrUnavailable, Detail: "no database", Retry
 func databaseAway(clock.Answer) error { return away }
 
 func (a *Answers) copies(result string) float64 {
-	return testutil.ToFloat64(a.s.metrics.answerCopies.WithLabelValues(result))
+	return testutil.ToFloat64(a.s.Metrics.answerCopies.WithLabelValues(result))
 }
 
 // attempts waits until each of n answers was submitted more often than the queue's delivery limit allows.
@@ -107,15 +108,15 @@ func TestAnswersFromAStreamAreNotCopied(t *testing.T) {
 }
 
 // runCopier runs a copier for queue. copyOne hands it an answer and returns the action for the original.
-func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
+func runCopier(t *testing.T, a *Answers, queue string) (copyOne func() action) {
 	t.Helper()
 	reports := make(chan settlement, 1)
-	rules := s.Answers(nil).copyRules()
+	rules := a.copyRules()
 	rules.message = func(s *settlement) (string, string,
 		amqp.Publishing) {
 		return "", queue, copyOf(&s.delivery.Delivery)
 	}
-	c := newCopier(s, rules, 1, func(s settlement) { reports <- s })
+	c := newCopier(&a.s, rules, 1, func(s settlement) { reports <- s })
 	t.Cleanup(rabbittest.Background(t, func(ctx context.Context) error {
 		c.run(ctx)
 		return nil
@@ -129,11 +130,9 @@ func runCopier(t *testing.T, s *Session, queue string) (copyOne func() action) {
 // A broker acks a returned copy, too.
 func TestReturnedCopyIsNotConfirmed(t *testing.T) {
 	t.Parallel()
-	s, err := New(configOf(rabbittest.Shared(t)), Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := runCopier(t, s, rabbittest.Unique("missing"))(); got != actionResubmit {
+	cfg := configOf(rabbittest.Shared(t))
+	a := NewAnswers(cfg.deps(t, slog.New(slog.DiscardHandler)), cfg.queue, cfg.prefetch, nil)
+	if got := runCopier(t, a, rabbittest.Unique("missing"))(); got != actionResubmit {
 		t.Errorf("the original of a returned copy gets the action %d, want %d", got, actionResubmit)
 	}
 }
@@ -153,19 +152,19 @@ func TestNackedOrReturnedCopyEndsItsChannel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, queue := rabbittest.Shared(t), rabbittest.Unique("answers")
 			repair := prepare(b, queue)
-			s, err := New(configOf(b), Deps{})
-			b.Must(err)
-			copyOne := runCopier(t, s, queue)
+			cfg := configOf(b)
+			a := NewAnswers(cfg.deps(t, slog.New(slog.DiscardHandler)), cfg.queue, cfg.prefetch, nil)
+			copyOne := runCopier(t, a, queue)
 			if got := copyOne(); got != actionResubmit {
 				t.Fatalf("the original gets the action %d, want %d", got, actionResubmit)
 			}
 			repair()
-			_, err = b.Ch.QueueDeclare(queue, true, false, false, false, rabbittest.Quorum)
+			_, err := b.Ch.QueueDeclare(queue, true, false, false, false, rabbittest.Quorum)
 			b.Must(err)
 			t.Cleanup(func() { b.Remove(queue) })
 			rabbittest.Eventually(t, 20*time.Second, "a copy is confirmed",
 				func() bool { return copyOne() == actionAckCopied })
-			if dials := dialsTo(s, roleCopies, hostOf(t, b.URL)); dials < 2 {
+			if dials := dialsTo(a.s.Broker, roleCopies, rabbittest.HostOf(t, b.URL)); dials < 2 {
 				t.Errorf("the copier kept its connection: %v dials", dials)
 			}
 		})
@@ -179,7 +178,7 @@ func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
 	p, via := rabbittest.ProxyTo(t, b.URL)
 	p.DropAcks.Store(true)
 	cfg := configOf(b)
-	cfg.URL, cfg.WriteTimeout = withHosts(t, b.URL, hostOf(t, via), hostOf(t, b.URL)), time.Second
+	cfg.url, cfg.writeTimeout = rabbittest.WithHosts(t, b.URL, rabbittest.HostOf(t, via), rabbittest.HostOf(t, b.URL)), time.Second
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
@@ -189,7 +188,7 @@ func TestHostThatConfirmsNoCopyIsLeft(t *testing.T) {
 	a, stop := runAnswers(t, cfg, answerer, nil)
 	rabbittest.Eventually(t, 20*time.Second, "the next host confirms copies",
 		func() bool { return a.copies(resultCopyConfirmed) >= n })
-	if dialsTo(a.s, roleCopies, hostOf(t, via)) == 0 {
+	if dialsTo(a.s.Broker, roleCopies, rabbittest.HostOf(t, via)) == 0 {
 		t.Error("the first host was not tried")
 	}
 	answerer.setJudge(nil)
@@ -204,7 +203,7 @@ func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
 	p, via := rabbittest.ProxyTo(t, b.URL)
 	p.DropAcks.Store(true)
 	cfg := configOf(b)
-	cfg.URL, cfg.WriteTimeout = via, 100*time.Millisecond
+	cfg.url, cfg.writeTimeout = via, 100*time.Millisecond
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
@@ -218,7 +217,7 @@ func TestAnswersWithoutConfirmedCopiesAreAppliedByTheirNode(t *testing.T) {
 	rabbittest.Eventually(t, 20*time.Second, "all answers are applied", func() bool { return answerer.count() == n })
 	rabbittest.Eventually(t, 20*time.Second, "the queue is empty", func() bool { return b.QueuedAnswers() == 0 })
 	stop()
-	dials, times := dialsTo(a.s, roleCopies, hostOf(t, via)), 0
+	dials, times := dialsTo(a.s.Broker, roleCopies, rabbittest.HostOf(t, via)), 0
 	for _, accepted := range answerer.accepted {
 		times += accepted
 	}
@@ -235,11 +234,11 @@ func TestAnswersWithoutRoomForCopiesAreAppliedByTheirNode(t *testing.T) {
 	full := rabbittest.Limited(amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, full)
 	cfg := configOf(b)
-	cfg.AnswerPrefetch = 3
+	cfg.prefetch = 3
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	a, stop := runAnswers(t, cfg, answerer, nil)
-	n := cfg.AnswerPrefetch + 1 // the last one fills the queue
+	n := cfg.prefetch + 1 // the last one fills the queue
 	b.Must(b.Ch.Confirm(false))
 	for accepted := 0; accepted < n; { // a copy may take the room for a moment
 		confirm, err := b.Ch.PublishWithDeferredConfirm("", b.AnswerQueue(), true, false, amqp.Publishing{
@@ -265,7 +264,7 @@ func TestAnswersOutliveADeliveryLimitOverCuts(t *testing.T) {
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": 20})
 	p, via := rabbittest.ProxyTo(t, b.URL)
 	cfg := configOf(b)
-	cfg.URL = via
+	cfg.url = via
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n, cuts = 200, 10
@@ -298,7 +297,7 @@ func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
 	u, err := url.Parse(b.URL)
 	b.Must(err)
 	u.User = url.UserPassword(user, "secret")
-	cfg.URL = u.String()
+	cfg.url = u.String()
 	answerer := newFakeAnswerer()
 	answerer.judge = databaseAway
 	const n = 20
@@ -310,7 +309,7 @@ func TestAnswersOfAUserWhoMayOnlyReadAreAppliedByTheirNode(t *testing.T) {
 	if a.copies(resultCopyConfirmed) != 0 {
 		t.Error("a copy is confirmed")
 	}
-	dials := testutil.ToFloat64(a.s.metrics.dials.WithLabelValues(roleCopies, a.s.broker.Hosts[0].Name()))
+	dials := dialsTo(a.s.Broker, roleCopies, a.s.Broker.Hosts[0].Name())
 	if dials == 0 || dials > a.copies(resultCopyFailed)/2 {
 		t.Errorf("%v connections for %v copies", dials, a.copies(resultCopyFailed))
 	}
@@ -331,7 +330,7 @@ func TestMemoryAlarmStopsCopiesButNoAcks(t *testing.T) {
 		b.Ack(i + 1)
 	}
 	cfg := configOf(b)
-	cfg.AnswerPrefetch = n / 2 // answers that wait leave no place for others
+	cfg.prefetch = n / 2 // answers that wait leave no place for others
 	a, stop := runAnswers(t, cfg, answerer, nil)
 	rabbittest.Eventually(t, 5*time.Second, "the first copies",
 		func() bool { return a.copies(resultCopyConfirmed) > 0 })

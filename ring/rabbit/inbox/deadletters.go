@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"maps"
@@ -12,10 +12,10 @@ import (
 
 // Names of the headers of a dead letter of the intake, beside the message's own.
 const (
-	headerRefusalCode   = "x-clockd-code"
-	headerRefusalDetail = "x-clockd-detail"
-	headerRefusedBy     = "x-clockd-queue"
-	headerDeliveryTag   = "x-clockd-delivery-tag" // of the original, so that a return can be told from others
+	headerRefusalCode   = OurHeaders + "code"
+	headerRefusalDetail = OurHeaders + "detail"
+	headerRefusedBy     = OurHeaders + "queue"
+	headerDeliveryTag   = OurHeaders + "delivery-tag" // of the original, so that a return can be told from others
 )
 
 // deadLetterRules says how a message that cannot be an alarm goes to the exchange for dead letters: whole, with its
@@ -24,7 +24,7 @@ func (t *intakeTurn) deadLetterRules() *copyRules {
 	return &copyRules{
 		role: roleDeadLetters,
 		message: func(s *settlement) (exchange, routingKey string, message amqp.Publishing) {
-			return t.s.cfg.Intake.DeadLetters, s.delivery.RoutingKey, t.deadLetter(s)
+			return t.cfg.DeadLetters, s.delivery.RoutingKey, t.deadLetter(s)
 		},
 		settle: func(s settlement, confirmed bool) settlement {
 			if !confirmed {
@@ -53,7 +53,7 @@ func (t *intakeTurn) deadLetter(s *settlement) amqp.Publishing {
 	maps.Copy(headers, d.Headers)
 	maps.DeleteFunc(headers, func(name string, _ any) bool { return wire.IsCount(name) }) // of the queue of the intake
 	if size := sizeOfProperties(d); t.maxProperties > 0 && size > t.maxProperties {
-		t.s.log.Warn("dead letter without its reason: its headers fill a frame", "queue", t.queue(), "properties", size,
+		t.s.Log.Warn("dead letter without its reason: its headers fill a frame", "queue", t.queue(), "properties", size,
 			"code", s.refusal.code, "detail", s.refusal.detail)
 	} else {
 		detail := s.refusal.detail

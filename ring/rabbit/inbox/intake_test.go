@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"bytes"
@@ -95,7 +95,7 @@ func (m *memorySetter) all() map[clock.Key]*clock.Alarm {
 type intakeTest struct {
 	*rabbittest.Broker
 	source, sourceQueue, deadLetters, deadQueue string
-	cfg                                         Config
+	cfg                                         config
 }
 
 func newIntakeTest(t *testing.T, args amqp.Table) *intakeTest {
@@ -112,7 +112,7 @@ func newIntakeTest(t *testing.T, args amqp.Table) *intakeTest {
 	t.Cleanup(func() { b.Remove(i.sourceQueue) })
 	b.Must(b.Ch.QueueBind(i.sourceQueue, "#", i.source, false, nil))
 	i.deadLetters, i.deadQueue = b.OtherExchange("#")
-	i.cfg.Intake.Queue, i.cfg.Intake.Exchange, i.cfg.Intake.DeadLetters = i.sourceQueue, i.source, i.deadLetters
+	i.cfg.intake.Queue, i.cfg.intake.Exchange, i.cfg.intake.DeadLetters = i.sourceQueue, i.source, i.deadLetters
 	return i
 }
 
@@ -128,10 +128,9 @@ func (i *intakeTest) run(setter Setter) (in *Intake, stop func()) {
 // intake returns an intake that does not run yet. It logs to out.
 func (i *intakeTest) intake(setter Setter, out io.Writer) *Intake {
 	i.TB.Helper()
-	s, err := New(i.cfg, Deps{Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo}))})
-	i.Must(err)
-	in := s.Intake(setter)
-	in.longest, s.silence = 20*time.Millisecond, 20*time.Millisecond
+	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	in := NewIntake(i.cfg.deps(i.TB, log), i.cfg.intake, setter)
+	in.longest, in.s.silence = 20*time.Millisecond, 20*time.Millisecond
 	return in
 }
 
@@ -150,7 +149,7 @@ func (i *intakeTest) waiting() int {
 }
 
 func (in *Intake) counted(result string) int {
-	return int(testutil.ToFloat64(in.s.metrics.intake.WithLabelValues(result)))
+	return int(testutil.ToFloat64(in.s.Metrics.intake.WithLabelValues(result)))
 }
 
 func TestDelayedMessageBecomesAnAlarm(t *testing.T) {
@@ -235,9 +234,9 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"headers":     {Headers: amqp.Table{"long": strings.Repeat("h", 70_000)}},
 		"full frame":  {Headers: amqp.Table{"long": strings.Repeat("h", 131_072-60)}}, // no byte is left in the frame for a header of ours
 		"number":      {Headers: amqp.Table{"x-business-id": int32(4711)}},
-		"deep":        {Headers: amqp.Table{"deep": nested(61)}},
+		"deep":        {Headers: amqp.Table{"deep": rabbittest.Nested(61)}},
 		"wide":        {Headers: amqp.Table{"wide": slices.Repeat([]any{true}, 9000)}, Body: []byte("kept")},
-		"many":        {Headers: numbered(8191)}, // with ours there would be too many for the library
+		"many":        {Headers: rabbittest.Numbered(8191)}, // with ours there would be too many for the library
 	}
 	codes := map[string]string{
 		"two times": clock.CodeInvalidValue, "no number": clock.CodeInvalidValue, "no time": clock.CodeInvalidValue,
@@ -652,7 +651,7 @@ func TestTimesOfMessages(t *testing.T) {
 		{"x-ring-at", time.Unix(math.MaxInt64, 0), 0, clock.CodeInvalidValue},
 		{"x-ring-at", time.Unix(math.MinInt64, 0), 0, clock.CodeInvalidValue},
 	} {
-		cfg := DefaultConfig().Intake
+		cfg := DefaultIntakeConfig()
 		d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
 			Delivery: amqp.Delivery{MessageId: "m", Headers: amqp.Table{c.header: c.value}}}
 		set, err := cfg.setOf(d, in, 0)
@@ -672,7 +671,7 @@ func TestTimesOfMessages(t *testing.T) {
 // A message keeps its time when it is submitted again. Without the time of the database it waits.
 func TestMessageKeepsItsTime(t *testing.T) {
 	t.Parallel()
-	cfg := DefaultConfig().Intake
+	cfg := DefaultIntakeConfig()
 	d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
 		Delivery: amqp.Delivery{Headers: amqp.Table{"x-delay": int32(60_000)}}}
 	if set, err := cfg.setOf(d, func(time.Duration) (clock.Instant, error) { return clock.NoInstant, away }, 0); set != nil || !errors.Is(err, away) {
@@ -691,7 +690,7 @@ func TestCutIntakeDoublesNoMessageWithAnID(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, rabbittest.Quorum), newMemorySetter()
 	p, via := rabbittest.ProxyTo(t, i.URL)
-	i.cfg.URL = via
+	i.cfg.url = via
 	in, stop := i.run(setter)
 	const n = 2000
 	for k := range n {
@@ -731,7 +730,7 @@ func TestDeadLetterWithoutAQueueIsKept(t *testing.T) {
 		func() bool { return in.counted(resultNoDeadLetter) > 1 })
 	i.publish(amqp.Publishing{MessageId: "good"})
 	rabbittest.Eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
-	if warnings := in.s.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "dead letters") {
+	if warnings := i.cfg.warnings.all(); len(warnings) != 1 || !strings.Contains(warnings[0], "dead letters") {
 		t.Errorf("warnings: %q", warnings)
 	}
 	stop()
@@ -776,14 +775,14 @@ func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
 	i := newIntakeTest(t, nil)
 	good := i.cfg
 	for what, change := range map[string]func(){
-		"queue":    func() { i.cfg.Intake.Queue = rabbittest.Unique("missing") },
-		"exchange": func() { i.cfg.Intake.DeadLetters = rabbittest.Unique("missing") },
+		"queue":    func() { i.cfg.intake.Queue = rabbittest.Unique("missing") },
+		"exchange": func() { i.cfg.intake.DeadLetters = rabbittest.Unique("missing") },
 	} {
 		i.cfg = good
 		change()
-		in, stop := i.run(newMemorySetter())
+		_, stop := i.run(newMemorySetter())
 		rabbittest.Eventually(t, time.Minute, "a warning about the "+what, func() bool {
-			warnings := strings.Join(in.s.Warnings(), "\n")
+			warnings := strings.Join(i.cfg.warnings.all(), "\n")
 			return strings.Contains(warnings, "delayed messages are not taken: "+what) &&
 				strings.Contains(warnings, "NOT_FOUND")
 		})
@@ -795,10 +794,10 @@ func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
 func TestIntakeTakesNothingFromAStream(t *testing.T) {
 	t.Parallel()
 	i, setter := newIntakeTest(t, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream}), newMemorySetter()
-	in, _ := i.run(setter)
+	i.run(setter)
 	rabbittest.Eventually(t, time.Minute, "a warning", func() bool {
 		i.publish(amqp.Publishing{MessageId: "m"})
-		return strings.Contains(strings.Join(in.s.Warnings(), "\n"), "is a stream")
+		return strings.Contains(strings.Join(i.cfg.warnings.all(), "\n"), "is a stream")
 	})
 	if len(setter.all()) != 0 {
 		t.Error("a message of a stream is an alarm")
@@ -811,7 +810,7 @@ func FuzzSetOf(f *testing.F) {
 	f.Add("", "", "", "", int64(-1), "", []byte(nil))
 	f.Add(strings.Repeat("m", 255), "a b", " ", "soon", int64(1)<<62, "täxt", []byte{0})
 	f.Fuzz(func(t *testing.T, messageID, application, businessID, delay string, at int64, contentType string, body []byte) {
-		cfg := DefaultConfig().Intake
+		cfg := DefaultIntakeConfig()
 		d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
 			Delivery: amqp.Delivery{MessageId: messageID, ContentType: contentType, Body: body, Headers: amqp.Table{}}}
 		for name, value := range map[string]string{"x-application": application, "x-business-id": businessID, "x-delay": delay} {

@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"fmt"
@@ -23,6 +23,11 @@ type IntakeConfig struct {
 	MaxBody int
 }
 
+// DefaultIntakeConfig returns the defaults, without names.
+func DefaultIntakeConfig() IntakeConfig {
+	return IntakeConfig{Application: "intake", MaxBody: clock.DefaultMaxPayload}
+}
+
 // The intake has as many messages in flight as fit into intakeMemory, but at most maxIntakePrefetch.
 const (
 	intakeMemory      = 64 << 20
@@ -34,8 +39,8 @@ func (c *IntakeConfig) prefetch() int {
 	return min(max(intakeMemory/(c.MaxBody+wire.MaxHeader), 1), maxIntakePrefetch)
 }
 
-// validate returns every rule that the configuration breaks.
-func (c *IntakeConfig) validate() (broken []error) {
+// Validate returns every rule that the configuration breaks.
+func (c *IntakeConfig) Validate() (broken []error) {
 	rule := func(holds bool, format string, args ...any) {
 		if !holds {
 			broken = append(broken, fmt.Errorf("rabbit: intake: "+format, args...))

@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 type inbox interface {
 	role() string  // role of the connection, for its name and for logs
 	queue() string // queue that the inbox consumes
+	use() wire.Use // what lies between the library and the socket
 	prefetch() int // most deliveries in flight
 	// prepare makes sure over the consumer's connection that the queue can be consumed. copies says how deliveries are
 	// published again; nil: no delivery is.

@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"crypto/rand"
@@ -16,9 +16,15 @@ import (
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
-// headerRingAtOf names the time of a delayed message: milliseconds since the epoch, or RFC 3339. x-delay is the other
-// way to give it.
-const headerRingAtOf = "x-ring-at"
+// Names of the headers of a delayed message, beside x-delay.
+const (
+	headerApplication = "x-application"
+	headerBusinessID  = "x-business-id"
+	headerRingAt      = "x-ring-at" // its time: milliseconds since the epoch, or RFC 3339
+)
+
+// OurHeaders is the prefix of the headers that only clockd adds. The intake drops them from messages.
+const OurHeaders = "x-clockd-"
 
 // refusedMessage says why a message cannot be an alarm.
 type refusedMessage struct{ code, detail string }
@@ -52,12 +58,12 @@ func (c *IntakeConfig) setOf(
 	}
 	if value := d.Headers[headerApplication]; value != nil {
 		var isText bool
-		if set.Application, isText = text(value); !isText {
+		if set.Application, isText = wire.Text(value); !isText {
 			return nil, refuseMessage(clock.CodeInvalidApplication, "header x-application is not a string")
 		}
 	}
 	if value := d.Headers[headerBusinessID]; value != nil {
-		if _, isText := text(value); !isText {
+		if _, isText := wire.Text(value); !isText {
 			return nil, refuseMessage(clock.CodeInvalidBusinessID, "header x-business-id is not a string")
 		}
 	}
@@ -105,7 +111,7 @@ func (c *IntakeConfig) messageOf(d *incoming) (*clock.Message, error) {
 // keepsHeader reports whether a message keeps the header. The broker counts deliveries in two headers, and clockd adds
 // headers of its own.
 func keepsHeader(name string) bool {
-	return !wire.IsCount(name) && !strings.HasPrefix(name, ourHeaders)
+	return !wire.IsCount(name) && !strings.HasPrefix(name, OurHeaders)
 }
 
 // negated returns the delay of a message that has waited: as with the plugin for delayed messages, its sign is changed.
@@ -127,7 +133,7 @@ var errTwoTimes = errors.New("the message has the headers x-delay and x-ring-at:
 // ringAtOf returns the time of the alarm. A message without a time, or with a time that has passed, rings at once. A
 // delay counts from the receipt.
 func ringAtOf(d *incoming, in func(time.Duration) (clock.Instant, error)) (clock.Instant, error) {
-	delayed, at := d.Headers[headerDelay], d.Headers[headerRingAtOf]
+	delayed, at := d.Headers[headerDelay], d.Headers[headerRingAt]
 	switch {
 	case delayed != nil && at != nil:
 		return clock.NoInstant, refuseMessage(clock.CodeInvalidValue, errTwoTimes.Error())
@@ -155,7 +161,7 @@ func ringAtOf(d *incoming, in func(time.Duration) (clock.Instant, error)) (clock
 // instantOf reads a time from a number, of which the whole part counts, from a string, or from a timestamp of AMQP.
 func instantOf(value any) (i clock.Instant, err error) {
 	ms, isNumber := number(value)
-	s, isText := text(value)
+	s, isText := wire.Text(value)
 	t, isTime := value.(time.Time)
 	switch {
 	case isNumber:
@@ -177,7 +183,7 @@ func instantOf(value any) (i clock.Instant, err error) {
 // be a business id is replaced by its hash. A message without any id keeps a random one as long as this node has it in
 // flight.
 func businessIDOf(d *incoming) string {
-	if id, isText := text(d.Headers[headerBusinessID]); isText && id != "" {
+	if id, isText := wire.Text(d.Headers[headerBusinessID]); isText && id != "" {
 		return id
 	}
 	if d.MessageId == "" {

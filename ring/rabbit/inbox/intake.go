@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"bytes"
@@ -28,7 +28,8 @@ type Setter interface {
 // Intake takes delayed messages from a queue of the user's, and sets an alarm for each. Every node consumes, and each
 // message goes to one node.
 type Intake struct {
-	s         *Session
+	s         shared
+	cfg       IntakeConfig
 	setter    Setter
 	longest   time.Duration // longest pause before a held message is submitted again
 	wholeTurn int           // messages that are taken whole, one at a time, before the intake takes many again
@@ -37,34 +38,33 @@ type Intake struct {
 // wholeTurn is the default of Intake.wholeTurn.
 const wholeTurn = 20
 
-// Intake returns the intake, nil if the configuration names no queue. It works while its own Run runs; the session's
-// Run need not run.
-func (s *Session) Intake(setter Setter) *Intake {
-	if s.cfg.Intake.Queue == "" {
+// NewIntake returns the intake, nil if the configuration names no queue. It works while its Run runs.
+func NewIntake(deps Deps, cfg IntakeConfig, setter Setter) *Intake {
+	if cfg.Queue == "" {
 		return nil
 	}
-	return &Intake{s: s, setter: setter, longest: longestPause, wholeTurn: wholeTurn}
+	return &Intake{s: newShared(deps), cfg: cfg, setter: setter, longest: longestPause, wholeTurn: wholeTurn}
 }
 
 // Run connects and reconnects until ctx ends. Then it takes no more messages, settles the taken ones, closes the
 // connection and returns nil. It acks a message after the commit of its alarm, or after the confirm of its dead letter.
 func (in *Intake) Run(ctx context.Context) error {
-	in.s.broker.KeepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
+	in.s.Broker.KeepConnected(ctx, roleIntake, func(ctx context.Context) (bool, error) {
 		whole := false
 		for {
 			c, err := in.s.consume(ctx, &intakeTurn{Intake: in, whole: whole})
 			if !c.turnEnded || ctx.Err() != nil {
 				if ctx.Err() == nil {
-					in.s.health.warn(roleIntake, []string{"delayed messages are not taken: " + err.Error()})
+					in.s.Warn(roleIntake, []string{"delayed messages are not taken: " + err.Error()})
 				}
 				return c.established, err
 			}
 			whole = !whole
 		}
 	})
-	in.s.health.warn(roleIntake, nil)
-	in.s.health.warn(roleIntakeWhole, nil)
-	in.s.health.warn(roleDeadLetters, nil)
+	in.s.Warn(roleIntake, nil)
+	in.s.Warn(roleIntakeWhole, nil)
+	in.s.Warn(roleDeadLetters, nil)
 	return nil
 }
 
@@ -87,19 +87,26 @@ func (t *intakeTurn) role() string {
 	return roleIntake
 }
 
-func (t *intakeTurn) queue() string { return t.s.cfg.Intake.Queue }
+func (t *intakeTurn) queue() string { return t.cfg.Queue }
+
+func (t *intakeTurn) use() wire.Use {
+	if t.whole {
+		return wire.Whole
+	}
+	return wire.Marking(t.cfg.MaxBody)
+}
 
 func (t *intakeTurn) prefetch() int {
 	if t.whole {
 		return 1
 	}
-	return t.s.cfg.Intake.prefetch()
+	return t.cfg.prefetch()
 }
 
 // prepare finds the queue and the exchange for dead letters. The exchange that gets the messages is looked for when a
 // message is due.
 func (t *intakeTurn) prepare(l *wire.Link) (*copyRules, []string, error) {
-	cfg := &t.s.cfg.Intake
+	cfg := &t.cfg
 	if most := l.MaxProperties(); most > 0 {
 		t.maxProperties = most - roomForOurHeaders
 	}
@@ -155,7 +162,7 @@ func (t *intakeTurn) submit(ctx context.Context, batch []*incoming, settle func(
 // read returns the set of a message, or how to settle a message without one.
 func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 	if fromStream(d) {
-		t.s.health.warn(t.role(),
+		t.s.Warn(t.role(),
 			[]string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
 		return nil, settlement{delivery: d, action: actionLeave}
 	}
@@ -166,7 +173,7 @@ func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 	if _, unreadable := d.Headers[wire.HeaderUnreadable]; unreadable {
 		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, wire.ErrUnreadable.Error()))
 	}
-	set, err := t.s.cfg.Intake.setOf(d, t.setter.In, t.maxProperties)
+	set, err := t.cfg.setOf(d, t.setter.In, t.maxProperties)
 	if refused, is := errors.AsType[*refusedMessage](err); is {
 		return nil, t.refuse(d, refused)
 	}
@@ -182,12 +189,12 @@ func (t *intakeTurn) hold(d *incoming, err error) settlement {
 	return settlement{delivery: d, action: actionHold, pause: min(retryAfter(err), t.longest)}
 }
 
-func (t *intakeTurn) count(result string) { t.s.metrics.intake.WithLabelValues(result).Inc() }
+func (t *intakeTurn) count(result string) { t.s.Metrics.intake.WithLabelValues(result).Inc() }
 
 // refuse returns the settlement of a message that cannot be an alarm.
 func (t *intakeTurn) refuse(d *incoming, refused *refusedMessage) settlement {
 	t.count(resultRefused)
-	t.s.log.LogAttrs(context.Background(), slog.LevelDebug, "message cannot be an alarm",
+	t.s.Log.LogAttrs(context.Background(), slog.LevelDebug, "message cannot be an alarm",
 		slog.String("queue", t.queue()),
 		slog.String("code", refused.code), slog.String("detail", refused.detail))
 	return settlement{delivery: d, action: actionDeadLetter, refusal: refused}

@@ -1,4 +1,4 @@
-package rabbit
+package inbox
 
 import (
 	"bytes"
@@ -104,18 +104,14 @@ func (b *fakeAnswerer) count() int {
 
 // runAnswers starts a consumer of answers, and returns it with a function that stops it.
 func runAnswers(
-	tb testing.TB, cfg Config, to Answerer, out *bytes.Buffer, changes ...func(*Answers),
+	tb testing.TB, cfg config, to Answerer, out *bytes.Buffer, changes ...func(*Answers),
 ) (a *Answers, stop func()) {
 	tb.Helper()
 	handler := slog.Handler(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	if out != nil {
 		handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})
 	}
-	s, err := New(cfg, Deps{Log: slog.New(handler)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	a = s.Answers(to)
+	a = NewAnswers(cfg.deps(tb, slog.New(handler)), cfg.queue, cfg.prefetch, to)
 	for _, change := range changes {
 		change(a)
 	}
@@ -125,7 +121,7 @@ func runAnswers(
 }
 
 func (a *Answers) counted(kind, result string) float64 {
-	return testutil.ToFloat64(a.s.metrics.answers.WithLabelValues(kind, result))
+	return testutil.ToFloat64(a.s.Metrics.answers.WithLabelValues(kind, result))
 }
 
 func TestAnswersAreCountedByKindAndResult(t *testing.T) {
@@ -262,7 +258,7 @@ func TestRunSettlesTakenAnswersBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	cfg := configOf(b)
-	cfg.AnswerPrefetch = 10
+	cfg.prefetch = 10
 	answerer := newFakeAnswerer()
 	answerer.release = make(chan struct{})
 	for i := range 50 {
@@ -312,7 +308,7 @@ func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	p, via := rabbittest.ProxyTo(t, b.URL)
 	cut := configOf(b)
-	cut.URL = via
+	cut.url = via
 	answerers := []*fakeAnswerer{newFakeAnswerer(), newFakeAnswerer(), newFakeAnswerer()}
 	var stops []func()
 	for i, answerer := range answerers {
@@ -320,7 +316,7 @@ func TestNodesShareAnswersAndLoseNoneOverCuts(t *testing.T) {
 		if i == 0 {
 			cfg = cut
 		}
-		cfg.AnswerPrefetch = 20
+		cfg.prefetch = 20
 		_, stop := runAnswers(t, cfg, answerer, nil)
 		stops = append(stops, stop)
 	}
@@ -380,7 +376,7 @@ func TestSlowAnswerDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	cfg := configOf(b)
-	cfg.AnswerPrefetch = 10
+	cfg.prefetch = 10
 	answerer := newFakeAnswerer()
 	answerer.locked, answerer.unlock = func(a clock.Answer) bool { return a.Ring.AlarmID%20 == 1 }, make(chan struct{})
 	const n = 100
@@ -453,7 +449,7 @@ func TestBodiesOfAnswersTakeNoMemory(t *testing.T) {
 func TestUnreadableHeadersStopNoAnswers(t *testing.T) {
 	t.Parallel()
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
-	for _, headers := range unreadable() {
+	for _, headers := range rabbittest.Unreadable() {
 		b.PublishAnswer(amqp.Publishing{Type: "alarm.ack", CorrelationId: "999.1.1", Headers: headers})
 	}
 	b.Ack(1)
@@ -546,9 +542,10 @@ func TestAnswerQueueWithOtherArgumentsIsUsedWithAWarning(t *testing.T) {
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, nil) // a classic queue
 	answerer := newFakeAnswerer()
 	b.Ack(1)
-	a, _ := runAnswers(t, configOf(b), answerer, nil)
+	cfg := configOf(b)
+	runAnswers(t, cfg, answerer, nil)
 	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
-	if w := a.s.Warnings(); len(w) != 1 ||
+	if w := cfg.warnings.all(); len(w) != 1 ||
 		!strings.Contains(w[0], b.AnswerQueue()+`" exists with other arguments`) {
 		t.Errorf("warnings %q", w)
 	}
@@ -560,7 +557,8 @@ func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
 	b := rabbittest.OpenWithAnswers(t, rabbittest.SharedURL, rabbittest.Quorum)
 	answerer := newFakeAnswerer()
 	b.Ack(1)
-	a, _ := runAnswers(t, configOf(b), answerer, nil)
+	cfg := configOf(b)
+	runAnswers(t, cfg, answerer, nil)
 	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool { return answerer.count() == 1 })
 	b.Remove(b.AnswerQueue())
 	rabbittest.Eventually(t, 5*time.Second, "the answer", func() bool {
@@ -568,7 +566,7 @@ func TestDeletedAnswerQueueIsDeclaredAgain(t *testing.T) {
 		return answerer.count() == 2
 	})
 	b.DeclareAnswers()
-	rabbittest.Eventually(t, 5*time.Second, "no warnings", func() bool { return a.s.Warnings() == nil })
+	rabbittest.Eventually(t, 5*time.Second, "no warnings", func() bool { return cfg.warnings.all() == nil })
 }
 
 func TestMajorReadsBrokerVersions(t *testing.T) {
