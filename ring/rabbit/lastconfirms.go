@@ -141,13 +141,13 @@ func (c *lastConfirms) longest() time.Duration {
 	return c.mostLate
 }
 
-// othersInTime returns the time of the latest confirm in time of a ring of another application; zero: none. longest is
-// the longest time between the setting aside of a delivery and a confirm of it.
-func (c *lastConfirms) othersInTime(application string) (latest time.Time, longest time.Duration) {
+// othersInTimeSince reports whether the broker has confirmed a ring of another application in time after a time.
+func (c *lastConfirms) othersInTimeSince(application string, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	others := c.latestTime
 	if c.latest == application {
-		return c.othersTime, c.mostLate
+		others = c.othersTime
 	}
-	return c.latestTime, c.mostLate
+	return others.After(since)
 }

@@ -11,14 +11,20 @@ import (
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
-// A late delivery without a new outcome is given up after one of these times, if the broker has confirmed something
-// else at the begin and at the end of that time.
+// A late confirm may also mean that the whole broker is slow. So late rings are given up only when a witness proves that
+// the broker works: something that it has confirmed at the begin and at the end of a time in which it has confirmed
+// nothing of them. There are three witnesses, each with its time:
+//
+//   - rings of other applications, in time: the patience with the application (silentAlone);
+//   - rings of the same application, in time and on other connections: stuckBesideRings (passedOver);
+//   - probes: stuckBesideProbes (Stuck).
+//
+// Beside rings, the late rings must also be that much later than any late confirm was. The first two give up the rings
+// of one application, the third all rings of the delivery. Without a witness, the caller waits as long as it likes.
 const (
-	// stuckBesideRings counts if the broker confirms rings of the same application in time, on other connections. Then
-	// the host or the connection is at fault. Only the rings of this application are given up.
+	// stuckBesideRings passes when the host or the connection is at fault.
 	stuckBesideRings = 20 * time.Second
-	// stuckBesideProbes counts if the broker confirms probes. They touch no queue and no disk. So it is longer than the
-	// disk of a broker usually stands still.
+	// stuckBesideProbes is longer than the disk of a broker usually stands still: probes touch no queue and no disk.
 	stuckBesideProbes = time.Minute
 )
 
@@ -51,12 +57,10 @@ type lateDelivery struct {
 	since        time.Time // time at which it was set aside
 	progress     time.Time // last time at which an outcome became known; at first the time at which it was set aside
 	besideProbes proof
-	besideRings  map[string]proof // by application that waits
+	besideRings  map[string]*proof // by application that waits
+	besideOthers map[string]*proof // the same
 	ended        bool
-	gaveUp       bool // rings of silent applications are in doubt, although the connection lives
-	// othersFrom has the first confirm in time of another application since the setting aside that Stuck saw, by
-	// application that waits.
-	othersFrom map[string]time.Time
+	gaveUp       bool // rings of an application are in doubt, although the connection lives
 }
 
 var _ ring.LateRings = (*lateDelivery)(nil)
@@ -65,7 +69,7 @@ var _ ring.LateRings = (*lateDelivery)(nil)
 func (l *lane) setAside() *lateDelivery {
 	now := time.Now()
 	d := &lateDelivery{delivery: l.current, places: &l.places, since: now, progress: now,
-		othersFrom: map[string]time.Time{}, besideRings: map[string]proof{}}
+		besideRings: map[string]*proof{}, besideOthers: map[string]*proof{}}
 	l.places.taken.Add(1)
 	l.s.lastConfirms.begin()
 	l.current, l.link, l.ch, l.sides = delivery{s: l.s}, nil, nil, nil
@@ -141,9 +145,9 @@ func (d *lateDelivery) closed() bool {
 	}
 }
 
-// proof is what the broker confirms while it confirms nothing of a late delivery.
+// proof is the begin of the time in which the broker confirms a witness, and nothing of a late delivery.
 type proof struct {
-	from time.Time // when a confirm since the delivery's progress was first seen; zero: not yet
+	from time.Time // when a confirm of the witness was first seen; zero: not yet
 }
 
 // needsConfirm reports whether the proof waits for a confirm at the begin or at the end of that time.
@@ -151,13 +155,13 @@ func (p *proof) needsConfirm(limit time.Duration) bool {
 	return p.from.IsZero() || time.Since(p.from) >= limit
 }
 
-// lasts reports whether the broker has confirmed something at the begin and at the end of a time since the progress.
+// lasts reports whether the broker has confirmed the witness at the begin and at the end of a time after since.
 // confirmedSince reports whether it has since a time.
-func (p *proof) lasts(progress time.Time, limit time.Duration, confirmedSince func(time.Time) bool) bool {
+func (p *proof) lasts(since time.Time, limit time.Duration, confirmedSince func(time.Time) bool) bool {
 	if !p.from.IsZero() {
 		return time.Since(p.from) >= limit && confirmedSince(p.from.Add(limit))
 	}
-	if confirmedSince(progress) {
+	if confirmedSince(since) {
 		p.from = time.Now()
 	}
 	return false
@@ -183,33 +187,36 @@ func (d *lateDelivery) Stuck() bool {
 }
 
 // passedOver reports whether the broker has confirmed nothing of the delivery for stuckBesideRings, although it
-// confirms rings of the application in time on other connections, and also for longer than any late confirm took.
+// confirms rings of the application in time on other connections.
 func (d *lateDelivery) passedOver(application string) bool {
-	confirms, p := &d.s.lastConfirms, d.besideRings[application]
-	lasts := p.lasts(d.progress, stuckBesideRings,
-		func(t time.Time) bool { return confirms.inTimeSince(application, t) })
-	d.besideRings[application] = p
-	return lasts && time.Since(d.since) > confirms.longest()+stuckBesideRings
+	return d.outlasted(d.besideRings, application, d.progress, stuckBesideRings, d.s.lastConfirms.inTimeSince)
 }
 
 // silentAlone reports whether the broker has confirmed no ring of the application since the delivery was set aside,
-// although it confirms the rings of others in time: for the patience with the application now, and for longer than any
-// late confirm took. A broker that is slow for all applications confirms others late, too, each delivery at a moment of
-// its own.
+// although it confirms the rings of others in time, for the patience with the application now. A broker that is slow
+// for all applications confirms others late, too, each delivery at a moment of its own.
 func (d *lateDelivery) silentAlone(application string) bool {
 	confirms := &d.s.lastConfirms
-	others, longest := confirms.othersInTime(application)
-	if confirms.confirmedSince(application, d.since) || !others.After(d.since) {
-		delete(d.othersFrom, application)
+	if confirms.confirmedSince(application, d.since) {
+		delete(d.besideOthers, application)
 		return false
 	}
-	from, seen := d.othersFrom[application]
-	if !seen {
-		d.othersFrom[application] = others
-		return false
+	return d.outlasted(d.besideOthers, application, d.since, confirms.patienceWith(application), confirms.othersInTimeSince)
+}
+
+// outlasted reports whether the broker has confirmed rings as witnesses against the application's late rings, at the
+// begin and at the end of a time after since, and for longer than any late confirm took.
+func (d *lateDelivery) outlasted(
+	proofs map[string]*proof, application string, since time.Time, limit time.Duration,
+	confirmedSince func(application string, t time.Time) bool,
+) bool {
+	p := proofs[application]
+	if p == nil {
+		p = new(proof)
+		proofs[application] = p
 	}
-	patience := confirms.patienceWith(application)
-	return others.Sub(from) > patience && others.Sub(d.since) > longest+patience
+	return p.lasts(since, limit, func(t time.Time) bool { return confirmedSince(application, t) }) &&
+		time.Since(d.since) > d.s.lastConfirms.longest()+limit
 }
 
 // awaitedApplications returns the set of the applications with rings without an outcome.

@@ -138,8 +138,10 @@ func (l *lateTest) confirmLate(application string, setAside time.Time) {
 // elapse makes the delivery that much older than it is.
 func (l *lateTest) elapse(d time.Duration) {
 	l.since = l.since.Add(-d)
-	for application, from := range l.othersFrom {
-		l.othersFrom[application] = from.Add(-d)
+	for _, p := range l.besideOthers {
+		if !p.from.IsZero() {
+			p.from = p.from.Add(-d)
+		}
 	}
 }
 
@@ -189,7 +191,8 @@ func TestSilentApplicationIsGivenUpAlone(t *testing.T) {
 	l.confirm("other")
 	l.expect("the applications were confirmed on another lane", 10)
 
-	l.since, l.othersFrom, l.s.lastConfirms.confirmed = time.Now(), map[string]time.Time{}, nil
+	l.since, l.s.lastConfirms.confirmed = time.Now(), nil
+	clear(l.besideOthers)
 	l.elapse(firstPatience)
 	l.confirmLate("slow", time.Now())
 	l.confirmLate("other", time.Now())
@@ -226,8 +229,10 @@ func TestRingsOfASilentConnectionAreGivenUp(t *testing.T) {
 	l := startLateTest(t, "shop", "slow")
 	elapse := func() {
 		l.since, l.progress = l.since.Add(-stuckBesideRings), l.progress.Add(-stuckBesideRings)
-		for application, p := range l.besideRings {
-			l.besideRings[application] = proof{from: p.from.Add(-stuckBesideRings)}
+		for _, p := range l.besideRings {
+			if !p.from.IsZero() {
+				p.from = p.from.Add(-stuckBesideRings)
+			}
 		}
 	}
 	l.confirm("shop")
