@@ -42,7 +42,7 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 				"there is no alarm, so it does not have the generation asked for")
 		}
 		if set.neverRings(now) {
-			return refuseEnded(nil)
+			return refuseEnded(nil, set)
 		}
 		return Decision{Verdict: Create, Alarm: armed(nil, set, now)}
 	}
@@ -58,7 +58,7 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	case row.InDoubt && !row.State.Over():
 		return refuseInDoubt(row)
 	case set.neverRings(now):
-		return refuseEnded(row)
+		return refuseEnded(row, set)
 	case row.State.Over():
 		return Decision{Verdict: Rearm, Alarm: armed(row, set, now)}
 	default:
@@ -165,7 +165,10 @@ func (o Op) LockTimeoutError(row *Alarm) error {
 }
 
 // refuseEnded refuses a set whose rule has no occurrence left.
-func refuseEnded(row *Alarm) Decision {
+func refuseEnded(row *Alarm, set *Set) Decision {
+	if set.Repeat.Spec().Until == 0 {
+		return refuseField(row, ErrInvalid, CodeInvalidValue, "repeat.cron", "the expression has no occurrence from now on")
+	}
 	return refuseField(row, ErrInvalid, CodeOutOfRange, "repeat.until",
 		"the rule has no occurrence from now on: repeat.until has passed")
 }

@@ -75,7 +75,6 @@ var homes = []struct {
 	library string
 	at      []string
 }{
-	{"github.com/netresearch/go-cron", []string{"clock/repeat"}},
 	{"github.com/labstack/", []string{"clock/clockhttp"}},
 	{"connectrpc.com/", []string{"clock/clockgrpc/..."}},
 	{"google.golang.org/protobuf", []string{"clock/clockgrpc/..."}},
@@ -141,8 +140,6 @@ func TestImportTableRefusesOtherImports(t *testing.T) {
 		{"clock", module + "/store", false},
 		{"clock", "time", true},
 		{"clock", module + "/clock/repeat", true},
-		{"clock", "github.com/netresearch/go-cron", false},
-		{"clock/repeat", "github.com/netresearch/go-cron", true},
 		{"clock/repeat", module + "/clock", false},
 		{"clock/clockhttp", module + "/clock", true},
 		{"clock/clockhttp", module + "/store", false},

@@ -43,6 +43,9 @@ func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
 		{`{"repeat":{}}`, "invalid_value", "repeat.cron", "needs cron or every"},
 		{`{"repeat":"@daily"}`, "invalid_value", "repeat", "object"},
 		{`{"repeat":{"cron":"0 0 31 2 *"}}`, "invalid_value", "repeat.cron", "never occurs"},
+		{`{"repeat":{"cron":"* 2 ? 3 SUN#2","time_zone":"America/New_York"}}`, "invalid_value", "repeat.cron",
+			"no occurrence from now on"}, // until 2006 the clock showed these times
+		{`{"repeat":{"cron":"0 12 * * ? *"}}`, "invalid_value", "repeat.cron", "as in EventBridge"},
 		{`{"repeat":{"cron":"0 25 * * *"}}`, "invalid_value", "repeat.cron", "at character 3"},
 		{`{"repeat":{"cron":"@daily","time_zone":"Mars/Olympus"}}`, "invalid_value", "repeat.time_zone",
 			"not the name"},

@@ -1,12 +1,9 @@
 package repeat
 
 import (
-	"errors"
 	"math/bits"
 	"strings"
 	"time"
-
-	cronparser "github.com/netresearch/go-cron"
 )
 
 // maxCronLength is the longest cron expression in bytes.
@@ -23,21 +20,17 @@ var shortForms = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// cron is a parsed cron expression without a time zone. It is immutable. Bit n of a set stands for the value n.
+// cron is a parsed cron expression without a time zone. It is immutable.
 type cron struct {
-	second, minute, hour, day, month, weekday uint64
-	dayForms                                  []cronparser.DomConstraint // L, LW, L-n, nW
-	weekdayForms                              []cronparser.DowConstraint // FRI#3, FRI#L
-	bothDays                                  bool                       // a day must fit the day of month and the day of week; false: one of them
-	interval                                  bool                       // minute or hour begins with *
-}
+	second, minute, hour, day, month, weekday values
 
-var fieldParser = cronparser.MustNewParser(cronparser.Second | cronparser.Minute | cronparser.Hour | cronparser.Dom |
-	cronparser.Month | cronparser.Dow | cronparser.Extended)
+	bothDays bool // a day must fit the day of month and the day of week; false: one of them
+	interval bool // minute or hour begins with *
+}
 
 // parseCron parses an expression. It also returns the canonical text: upper-case names, and one blank between the
 // fields.
-func parseCron(text string) (*cron, string, error) {
+func parseCron(text string) (c *cron, canonical string, err error) {
 	if len(text) > maxCronLength {
 		return nil, "", refuse("cron", "the expression has %d bytes, but may have %d", len(text), maxCronLength)
 	}
@@ -49,6 +42,15 @@ func parseCron(text string) (*cron, string, error) {
 	if trimmed := strings.ToLower(strings.TrimSpace(text)); strings.HasPrefix(trimmed, "@") {
 		return parseShortForm(trimmed)
 	}
+	if c, canonical, err = parseFields(text); err != nil {
+		if hint := hintFor(text); hint != "" {
+			err = refuse("cron", "%s", hint)
+		}
+	}
+	return c, canonical, err
+}
+
+func parseFields(text string) (c *cron, canonical string, err error) {
 	fields := splitFields(strings.ToUpper(text))
 	definitions := cronFields
 	switch len(fields) {
@@ -59,19 +61,23 @@ func parseCron(text string) (*cron, string, error) {
 		return nil, "", refuse("cron", "the expression has %d fields, but must have %s or 6 (second first)",
 			len(fields), fieldNames(cronFields[1:]))
 	}
-	texts := make([]string, len(fields))
+	texts, sets := make([]string, len(fields)), make([]values, len(fields))
 	for i, field := range fields {
-		if err := checkField(definitions[i], field); err != nil {
+		var err *Error
+		if sets[i], err = definitions[i].parse(field); err != nil {
 			return nil, "", err
 		}
 		texts[i] = field.text
 	}
-	canonical := strings.Join(texts, " ")
-	if len(texts) == 5 {
-		texts = append([]string{"0"}, texts...)
+	canonical = strings.Join(texts, " ")
+	if len(fields) == 5 {
+		texts, sets = append([]string{"0"}, texts...), append([]values{{set: 1}}, sets...)
 	}
-	c, err := compile(texts)
-	return c, canonical, err
+	return &cron{
+		second: sets[0], minute: sets[1], hour: sets[2], day: sets[3], month: sets[4], weekday: sets[5],
+		bothDays: strings.ContainsAny(texts[3][:1], "*?") || strings.ContainsAny(texts[5][:1], "*?"),
+		interval: texts[1][0] == '*' || texts[2][0] == '*',
+	}, canonical, nil
 }
 
 func parseShortForm(name string) (*cron, string, error) {
@@ -105,41 +111,6 @@ func splitFields(text string) []term {
 	return fields
 }
 
-func checkField(definition cronField, field term) error {
-	offset := field.offset
-	for text := range strings.SplitSeq(field.text, ",") {
-		if err := definition.check(term{text, offset}); err != nil {
-			return err
-		}
-		offset += len(text) + 1
-	}
-	return nil
-}
-
-// compile turns six checked fields into sets.
-func compile(fields []string) (*cron, error) {
-	schedule, err := fieldParser.Parse(strings.Join(fields, " "))
-	if err != nil {
-		return nil, refuse("cron", "%v", err)
-	}
-	s, ok := schedule.(*cronparser.SpecSchedule)
-	if !ok {
-		return nil, errors.New("cron: the parser returned a schedule without fields")
-	}
-	return &cron{
-		second:       s.Second & (1<<60 - 1),
-		minute:       s.Minute & (1<<60 - 1),
-		hour:         s.Hour & (1<<24 - 1),
-		day:          s.Dom & (1<<32 - 1),
-		month:        s.Month & (1<<13 - 1),
-		weekday:      cronparser.NormalizeDOW(s.Dow) & (1<<7 - 1),
-		dayForms:     s.DomConstraints,
-		weekdayForms: s.DowConstraints,
-		bothDays:     strings.ContainsAny(fields[3][:1], "*?") || strings.ContainsAny(fields[5][:1], "*?"),
-		interval:     fields[1][0] == '*' || fields[2][0] == '*',
-	}, nil
-}
-
 const (
 	searchYears = 400  // period of the Gregorian calendar
 	lastYear    = 9999 // last year that RFC 3339 can write
@@ -153,7 +124,7 @@ func (c *cron) nextLabel(from int64) (label int64, ok bool) {
 	year, month, day := date.Date()
 	clock := from - floorDiv(from, daySeconds)*daySeconds
 	for end := min(year+searchYears, lastYear); year <= end; {
-		if c.month>>month&1 == 0 {
+		if !c.month.has(int(month)) {
 			year, month = nextMonth(year, month)
 			day, clock = 1, 0
 			continue
@@ -187,23 +158,18 @@ func nextMonth(year int, month time.Month) (int, time.Month) {
 // nextClock returns the first fitting second of a day that is not before from.
 func (c *cron) nextClock(from int64) (int64, bool) {
 	hour, minute, second := int(from/3600), int(from/60%60), int(from%60)
-	if s, ok := nextBit(c.second, second); ok && c.hour>>hour&1 != 0 && c.minute>>minute&1 != 0 {
+	if s, ok := c.second.from(second); ok && c.hour.has(hour) && c.minute.has(minute) {
 		return int64(hour*3600 + minute*60 + s), true
 	}
-	first := int64(bits.TrailingZeros64(c.second))
-	if m, ok := nextBit(c.minute, minute+1); ok && c.hour>>hour&1 != 0 {
-		return int64(hour*3600+m*60) + first, true
+	firstSecond, _ := c.second.from(0)
+	if m, ok := c.minute.from(minute + 1); ok && c.hour.has(hour) {
+		return int64(hour*3600 + m*60 + firstSecond), true
 	}
-	if h, ok := nextBit(c.hour, hour+1); ok {
-		return int64(h*3600+bits.TrailingZeros64(c.minute)*60) + first, true
+	firstMinute, _ := c.minute.from(0)
+	if h, ok := c.hour.from(hour + 1); ok {
+		return int64(h*3600 + firstMinute*60 + firstSecond), true
 	}
 	return 0, false
-}
-
-// nextBit returns the first value of a set that is not below from.
-func nextBit(set uint64, from int) (int, bool) {
-	rest := set >> from
-	return from + bits.TrailingZeros64(rest), rest != 0
 }
 
 // daysOf returns the set of fitting days in a month.
@@ -211,67 +177,22 @@ func (c *cron) daysOf(year int, month time.Month) uint64 {
 	firstWeekday := int(time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).Weekday())
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	all := uint64(1)<<(last+1) - 2
-	byDay, byWeekday := c.day, uint64(0)
-	for _, form := range c.dayForms {
-		byDay |= daysOfForm(form, firstWeekday, last)
+	byDay, byWeekday := c.day.set, uint64(0)
+	for _, form := range c.day.forms {
+		byDay |= form.dayOf(firstWeekday, last)
 	}
 	for day := 1; day <= last; day++ {
-		weekday := (firstWeekday + day - 1) % 7
-		if c.weekday>>weekday&1 != 0 || fitsWeekdayForm(c.weekdayForms, weekday, day, last) {
+		if weekday := (firstWeekday + day - 1) % 7; c.weekday.has(weekday) {
 			byWeekday |= 1 << day
 		}
+	}
+	for _, form := range c.weekday.forms {
+		byWeekday |= form.dayOf(firstWeekday, last)
 	}
 	if c.bothDays {
 		return byDay & byWeekday & all
 	}
 	return (byDay | byWeekday) & all
-}
-
-// daysOfForm returns the day of L, LW, L-n or nW as a set. It is empty if the month does not have that day.
-func daysOfForm(form cronparser.DomConstraint, firstWeekday, last int) uint64 {
-	switch form.Type {
-	case cronparser.DomLast:
-		return 1 << last
-	case cronparser.DomLastOffset:
-		if form.N >= last {
-			return 0
-		}
-		return 1 << (last - form.N)
-	case cronparser.DomLastWeekday:
-		return 1 << nearestWeekday(last, firstWeekday, last)
-	default: // DomNearestWeekday
-		if form.N > last {
-			return 0
-		}
-		return 1 << nearestWeekday(form.N, firstWeekday, last)
-	}
-}
-
-// nearestWeekday returns the day from Monday to Friday that is nearest to a day, in the same month.
-func nearestWeekday(day, firstWeekday, last int) int {
-	switch time.Weekday((firstWeekday + day - 1) % 7) {
-	case time.Saturday:
-		if day == 1 {
-			return 3
-		}
-		return day - 1
-	case time.Sunday:
-		if day == last {
-			return day - 2
-		}
-		return day + 1
-	default:
-		return day
-	}
-}
-
-func fitsWeekdayForm(forms []cronparser.DowConstraint, weekday, day, last int) bool {
-	for _, form := range forms {
-		if form.Weekday%7 == weekday && (form.N == (day-1)/7+1 || form.N == -1 && day+7 > last) {
-			return true
-		}
-	}
-	return false
 }
 
 // next returns the first occurrence after an instant, both in epoch seconds.

@@ -2,16 +2,34 @@ package repeat
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// values is what a field of a cron expression selects. Bit n of the set stands for the value n. Forms are of the days
+// only.
+type values struct {
+	set   uint64
+	forms []dayForm
+}
+
+// has reports whether the set has a value.
+func (v *values) has(value int) bool { return v.set>>value&1 != 0 }
+
+// from returns the first value of the set that is not below a value.
+func (v *values) from(value int) (int, bool) {
+	rest := v.set >> value
+	return value + bits.TrailingZeros64(rest), rest != 0
+}
 
 // cronField is the definition of a field of a cron expression.
 type cronField struct {
 	name     string
 	min, max int
 	names    []string // names of the values from min on, in upper case; nil: the field has no names
+	form     func(f cronField, t term, base string) (form dayForm, is bool, err *Error)
 }
 
 var (
@@ -20,12 +38,12 @@ var (
 
 	// cronFields lists the fields in the order of an expression with six fields.
 	cronFields = []cronField{
-		{"second", 0, 59, nil},
-		{"minute", 0, 59, nil},
-		{"hour", 0, 23, nil},
-		{"day of month", 1, 31, nil},
-		{"month", 1, 12, monthNames},
-		{"day of week", 0, 7, weekdayNames},
+		{name: "second", max: 59},
+		{name: "minute", max: 59},
+		{name: "hour", max: 23},
+		{name: "day of month", min: 1, max: 31, form: cronField.monthDay},
+		{name: "month", min: 1, max: 12, names: monthNames},
+		{name: "day of week", max: 7, names: weekdayNames, form: cronField.nthWeekday}, // Sunday is 0 and 7
 	}
 )
 
@@ -42,71 +60,114 @@ func (t term) fault(part int, format string, args ...any) *Error {
 	return e
 }
 
-// check explains what is wrong with a term of the field. It returns nil for a valid term.
-func (f cronField) check(t term) *Error {
-	base, step, stepped := strings.Cut(t.text, "/")
-	if special, err := f.checkSpecial(t, base); special {
-		if err == nil && stepped {
-			return t.fault(len(base), "%s %s takes no step", f.name, base)
+// parse reads the terms of a field.
+func (f cronField) parse(field term) (v values, err *Error) {
+	offset := field.offset
+	for text := range strings.SplitSeq(field.text, ",") {
+		if err := f.parseTerm(term{text, offset}, &v); err != nil {
+			return values{}, err
 		}
+		offset += len(text) + 1
+	}
+	return v, nil
+}
+
+// parseTerm adds what a term selects.
+func (f cronField) parseTerm(t term, v *values) *Error {
+	base, step, stepped := strings.Cut(t.text, "/")
+	if f.form != nil {
+		form, is, err := f.form(f, t, base)
+		switch {
+		case err != nil:
+			return err
+		case is && stepped:
+			return t.fault(len(base), "%s %s takes no step", f.name, base)
+		case is:
+			v.forms = append(v.forms, form)
+			return nil
+		}
+	}
+	low, size, err := f.parseRange(t, base, stepped)
+	if err != nil {
 		return err
 	}
-	size, err := f.checkRange(t, base, stepped)
-	if err != nil || !stepped {
-		return err
+	every := 1
+	if stepped {
+		if every, err = f.parseStep(t, len(base)+1, step, size); err != nil {
+			return err
+		}
 	}
-	n, isNumber := number(step)
-	switch {
-	case !isNumber:
-		return t.fault(len(base)+1, "the step %q of %s is not a whole number", step, f.name)
-	case n == 0:
-		return t.fault(len(base)+1, "the step of %s is 0, but must be at least 1", f.name)
-	case n > 1 && n >= size:
-		return t.fault(len(base)+1, "the step %d of %s must be below %d, the number of values", n, f.name, size)
+	for i := 0; i < size; i += every {
+		v.set |= 1 << (f.min + (low+i-f.min)%f.different()) // a range may wrap
 	}
 	return nil
 }
 
-// checkRange checks *, ?, a value or a range, and returns its number of values. A single value with a step means all
-// later values too.
-func (f cronField) checkRange(t term, base string, stepped bool) (size int, err *Error) {
-	if base == "" {
-		return 0, t.fault(0, "a value of %s is missing", f.name)
+// different returns the number of different values. Sunday has two numbers.
+func (f cronField) different() int {
+	if f.max == 7 {
+		return 7
 	}
-	if base == "*" || base == "?" && !stepped {
-		return f.max - f.min + 1, nil
+	return f.max - f.min + 1
+}
+
+// parseStep reads the step of a range of that many values. It begins at a byte offset in the term.
+func (f cronField) parseStep(t term, part int, text string, size int) (int, *Error) {
+	n, isNumber := number(text)
+	switch {
+	case !isNumber:
+		return 0, t.fault(part, "the step %q of %s is not a whole number", text, f.name)
+	case n == 0:
+		return 0, t.fault(part, "the step of %s is 0, but must be at least 1", f.name)
+	case n > 1 && n >= size:
+		return 0, t.fault(part, "the step %d of %s must be below %d, the number of values", n, f.name, size)
+	}
+	return n, nil
+}
+
+// parseRange reads *, ?, a value or a range, and returns its first value and its number of values. A single value with
+// a step means all later values too.
+func (f cronField) parseRange(t term, base string, stepped bool) (low, size int, err *Error) {
+	switch {
+	case base == "":
+		return 0, 0, t.fault(0, "a value of %s is missing", f.name)
+	case base == "*", base == "?" && f.form != nil && !stepped:
+		return f.min, f.max - f.min + 1, nil
+	case base == "?" && f.form == nil:
+		return 0, 0, t.fault(0, "? is for day of month and day of week: write * for each %s", f.name)
 	}
 	lowText, highText, isRange := strings.Cut(base, "-")
-	low, err := f.checkValue(t, 0, lowText)
-	if err != nil {
-		return 0, err
+	if low, err = f.parseValue(t, 0, lowText); err != nil {
+		return 0, 0, err
 	}
 	high := low
 	if stepped {
 		high = f.max
 	}
 	if isRange {
-		if high, err = f.checkValue(t, len(lowText)+1, highText); err != nil {
-			return 0, err
+		if high, err = f.parseValue(t, len(lowText)+1, highText); err != nil {
+			return 0, 0, err
 		}
 	}
-	if low <= high {
-		return high - low + 1, nil
+	switch {
+	case low <= high:
+		return low, high - low + 1, nil
+	case f.max == 7 && stepped:
+		return 0, 0, t.fault(0, "%s %s wraps and has a step: write the days as a list", f.name, base)
 	}
-	if stepped && f.max == 7 {
-		return 0, t.fault(0, "%s %s wraps and has a step: write the days as a list", f.name, base)
-	}
-	return f.max - low + 1 + high - f.min + 1, nil
+	return low, f.different() - low + high + 1, nil
 }
 
-// checkValue checks a number or a name that begins at a byte offset in the term.
-func (f cronField) checkValue(t term, part int, text string) (int, *Error) {
+// parseValue reads a number or a name that begins at a byte offset in the term.
+func (f cronField) parseValue(t term, part int, text string) (int, *Error) {
 	n, isNumber := number(text)
 	switch i := slices.Index(f.names, text); {
 	case i >= 0:
 		return f.min + i, nil
 	case text == "":
 		return 0, t.fault(part, "a value of %s is missing", f.name)
+	case text == "H", strings.HasPrefix(text, "H("):
+		return 0, t.fault(part, "H is Jenkins's: write a number, and use jitter to spread alarms")
 	case !isNumber && f.names != nil:
 		return 0, t.fault(part, "%s %q is not a number from %d to %d and no name such as %s", f.name, text, f.min,
 			f.max, f.names[1])
@@ -118,45 +179,6 @@ func (f cronField) checkValue(t term, part int, text string) (int, *Error) {
 		return 0, t.fault(part, "%s %s is below %d", f.name, text, f.min)
 	}
 	return n, nil
-}
-
-// checkSpecial checks the forms with L, W and #. It reports whether the term has such a form.
-func (f cronField) checkSpecial(t term, base string) (special bool, err *Error) {
-	day, nth, isNth := strings.Cut(base, "#")
-	switch f.name {
-	case "day of week":
-		if !isNth {
-			return false, nil
-		}
-		if _, err := f.checkValue(t, 0, day); err != nil {
-			return true, err
-		}
-		if n, isNumber := number(nth); nth != "L" && (!isNumber || n < 1 || n > 5) {
-			return true, t.fault(len(day)+1, "%q after # is not a number from 1 to 5 or L", nth)
-		}
-		return true, nil
-	case "day of month":
-		return f.checkDayForm(t, base)
-	}
-	return false, nil
-}
-
-// checkDayForm checks L, LW, L-n and nW.
-func (f cronField) checkDayForm(t term, base string) (special bool, err *Error) {
-	if base == "L" || base == "LW" {
-		return true, nil
-	}
-	if before, ok := strings.CutPrefix(base, "L-"); ok {
-		if n, isNumber := number(before); !isNumber || n < 1 || n > 30 {
-			return true, t.fault(2, "%q after L- is not a number from 1 to 30", before)
-		}
-		return true, nil
-	}
-	if day, ok := strings.CutSuffix(base, "W"); ok {
-		_, err := f.checkValue(t, 0, day)
-		return true, err
-	}
-	return false, nil
 }
 
 // number parses up to four decimal digits.

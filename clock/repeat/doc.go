@@ -29,7 +29,8 @@
 // @monthly, @weekly, @daily, @midnight and @hourly are short forms.
 //
 // If the day of month and the day of week are both restricted, a day that fits one of them fits, as in crontab(5). A
-// field that begins with * or ? is not restricted: */2 in one of them and FRI in the other needs both.
+// field that begins with * or ? is not restricted: */2 in one of them and FRI in the other needs both. ? stands in these
+// two fields only. Parse refuses forms of other programs with the form that is meant here (crondialect.go).
 //
 // # Daylight saving
 //
@@ -48,11 +49,4 @@
 // So fixed times and local times have one rule, ring_once: the ring is at the first instant at which the local clock
 // shows the label or a later one. Example: 30 2 * * * in Europe/Berlin rings at 03:00 on the day in spring. Several
 // labels in one gap ring once. Interval expressions keep their pace in elapsed time.
-//
-// # The parser
-//
-// The parser of netresearch/go-cron turns the fields into sets of values. Its search for the next time is not used. It
-// rings 02:30 at 03:30 or 03:00, by the fields; it rings labels in an overlap twice; it supposes shifts of one hour
-// (Australia/Lord_Howe shifts by 30 minutes); and it ends after five years. Its messages do not tell the field, so
-// Parse checks each term first.
 package repeat

@@ -44,8 +44,26 @@ type Rule struct { //nolint:recvcheck // parseCron fills a Rule that no one else
 	zone zone
 }
 
-// Parse validates a Spec. A refusal is an *Error.
+// Parse validates a Spec. A refusal is an *Error. It also refuses a cron expression that never occurs.
 func Parse(spec Spec) (Rule, error) {
+	r, err := parse(spec)
+	if err != nil || r.cron == nil {
+		return r, err
+	}
+	// Only calendar and time zone decide here: from today on, the search may end at the last year before 400 years.
+	const from = 946684800 // 2000-01-01
+	if _, ok := r.cron.nextLabel(from); !ok {
+		return Rule{}, refuse("cron", "the expression never occurs: no month has such a day")
+	}
+	if _, ok := r.cron.next(r.zone, from); !ok {
+		return Rule{}, refuse("cron", "the expression never occurs: the local clock of %s skips each of its times",
+			r.spec.TimeZone)
+	}
+	return r, nil
+}
+
+// parse is Parse for rules that may never occur.
+func parse(spec Spec) (Rule, error) {
 	r := Rule{spec: spec}
 	if r.spec.DST == ringOnce {
 		r.spec.DST = ""
@@ -82,14 +100,8 @@ func (r *Rule) parseCron() (err error) {
 	if r.zone, err = loadZone(r.spec.TimeZone); err != nil {
 		return err
 	}
-	if r.cron, r.spec.Cron, err = parseCron(r.spec.Cron); err != nil {
-		return err
-	}
-	// 2000-01-01. Only the calendar decides here: from today on, the search may end at the last year before 400 years.
-	if _, ok := r.cron.nextLabel(946684800); !ok {
-		return refuse("cron", "the expression never occurs: no month has such a day")
-	}
-	return nil
+	r.cron, r.spec.Cron, err = parseCron(r.spec.Cron)
+	return err
 }
 
 // check validates the fields whose values do not need the parser.

@@ -88,7 +88,7 @@ func (s *stored) schedule() (Schedule, error) {
 		local, err := ParseLocal(s.Local, s.TimeZone)
 		return Schedule{Local: &local}, err
 	}
-	rule, err := Parse(Spec{
+	rule, err := parse(Spec{
 		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, Until: s.Until,
 		Times: s.Times, Jitter: s.Jitter, LatestAfter: s.LatestAfter, Missed: s.Missed, MissedLimit: s.MissedLimit,
 		Overlap: s.Overlap,
