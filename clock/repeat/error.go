@@ -14,7 +14,7 @@ func (e *Error) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: %s", e.Field, e.Reason)
 	}
-	return fmt.Sprintf("%s: %s (position %d)", e.Field, e.Reason, e.Position)
+	return fmt.Sprintf("%s: %s (at character %d)", e.Field, e.Reason, e.Position)
 }
 
 func refuse(field, format string, args ...any) *Error {
