@@ -77,8 +77,8 @@ func (s *scattered) Caller(r access.Request) (*access.Caller, error) {
 // need "".
 var routeNeeds = map[string]string{
 	"setAlarm": "write", "cancelAlarm": "write", "batchAlarms": "write",
-	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "listEvents": "read", "getSettings": "read",
-	"listSettings":     "read",
+	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "previewRepeat": "read", "listEvents": "read",
+	"getSettings": "read", "listSettings": "read",
 	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read",
 	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read",
 	"openapi30": "read",

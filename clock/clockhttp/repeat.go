@@ -24,33 +24,38 @@ type repeatSpec struct {
 	times           int
 }
 
-// repeat reads the rule of an alarm that rings again. Each refusal names the member of repeat.
-func (d *setDecoder) repeat(raw []byte) error {
+// repeat reads the rule of an alarm that rings again.
+func (d *setDecoder) repeat(raw []byte) (err error) {
+	d.body.set.Repeat, err = decodeRule(raw)
+	return err
+}
+
+// decodeRule reads a rule, nil of null. Each refusal names the member of repeat.
+func decodeRule(raw []byte) (*repeat.Rule, error) {
 	if isNull(raw) {
-		return nil
+		return nil, nil //nolint:nilnil // no rule is no error
 	}
 	ms, ok := objectMembers(raw)
 	if !ok {
-		return wrongType("repeat",
+		return nil, wrongType("repeat",
 			`an object like {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"} or {"every": "1h"}`, raw)
 	}
 	r := repeatSpec{anchor: clock.NoInstant, until: clock.NoInstant}
 	seen, err := ms.each("repeat.", r.member)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rule, err := clock.ParseRule(r.complete())
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case seen["times"] && r.times == 0:
-		return clock.Invalid(clock.CodeOutOfRange, "repeat.times", "repeat.times must be from 1 to 1000000000")
+		return nil, clock.Invalid(clock.CodeOutOfRange, "repeat.times", "repeat.times must be from 1 to 1000000000")
 	case seen["latest_after"] && r.latestAfter == 0:
-		return clock.Invalid(clock.CodeOutOfRange, "repeat.latest_after",
+		return nil, clock.Invalid(clock.CodeOutOfRange, "repeat.latest_after",
 			"repeat.latest_after must be from 1 ms to 366 days")
 	}
-	d.body.set.Repeat = rule
-	return nil
+	return rule, nil
 }
 
 func (r *repeatSpec) member(name string, raw []byte) error {

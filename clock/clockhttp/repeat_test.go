@@ -110,3 +110,37 @@ func TestLocalTimeRingsOnceAtItsInstant(t *testing.T) {
 		}
 	}
 }
+
+func TestPreviewShowsARuleWithoutAnAlarm(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	r := h.expect(200, "", "POST", "/v1/repeat/preview",
+		`{"repeat":{"cron":"30 2 * * mon-fri","time_zone":"Europe/Berlin"},"from":"2026-10-01T00:00:00Z","count":2}`)
+	const want = `{"sentence":"at 02:30 on Monday to Friday, Europe/Berlin",` +
+		`"repeat":{"cron":"30 2 * * MON-FRI","time_zone":"Europe/Berlin","missed":"once","overlap":"skip","dst":"ring_once"},` +
+		`"time_zone_data":"2025c","occurrences":[` +
+		`{"number":1,"at":"2026-10-01T00:30:00.000Z","local":"2026-10-01T02:30:00+02:00"},` +
+		`{"number":2,"at":"2026-10-02T00:30:00.000Z","local":"2026-10-02T02:30:00+02:00"}],` +
+		`"clock_change":{"at":"2026-10-25T01:00:00.000Z","offset_before":7200,"offset_after":3600,"occurrences":[`
+	if !strings.HasPrefix(string(r.body), want) {
+		t.Errorf("the preview is\n%s, want\n%s", r.body, want)
+	}
+	r = h.expect(200, "", "POST", "/v1/repeat/preview", `{"repeat":{"every":"1h"}}`)
+	if n := strings.Count(string(r.body), `"number"`); n != 10 || !strings.Contains(string(r.body), `"clock_change":null`) {
+		t.Errorf("%d occurrences by default: %s", n, r.body)
+	}
+	for body, want := range map[string][2]string{
+		`{}`:                                     {"required", "repeat"},
+		`{"repeat":null}`:                        {"required", "repeat"},
+		`{"repeat":{"cron":"x"}}`:                {"invalid_value", "repeat.cron"},
+		`{"repeat":{"every":"1h"},"count":0}`:    {"out_of_range", "count"},
+		`{"repeat":{"every":"1h"},"count":1001}`: {"out_of_range", "count"},
+		`{"repeat":{"every":"1h"},"from":"x"}`:   {"invalid_value", "from"},
+		`{"repeat":{"every":"1h"},"at":1}`:       {"unknown_field", "at"},
+	} {
+		r := h.expect(422, want[0], "POST", "/v1/repeat/preview", body)
+		if r.field("field") != want[1] {
+			t.Errorf("%s: %s", body, r.body)
+		}
+	}
+}

@@ -211,6 +211,8 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 			handle: s.listSettings},
 		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: access.Read,
 			handle: s.occurrences},
+		{name: "previewRepeat", method: http.MethodPost, path: "/v1/repeat/preview", need: access.Read,
+			handle: s.previewRepeat},
 		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: access.Read,
 			handle: s.listEvents},
 		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: access.Operate,

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -38,4 +42,57 @@ func TestRepeatingAlarmsAreSetAndShownFromTheCommandLine(t *testing.T) {
 	run(false, "set", "shop", "once", "--in", "1h")
 	has(run(true, "occurrences", "shop", "once"), "rings_once")
 	has(run(false, "version"), "time-zone data 20")
+}
+
+// A preview needs no server, and shows the same as the route of a server.
+func TestRulesArePreviewedWithoutAServer(t *testing.T) {
+	t.Parallel()
+	preview := func(args ...string) (out string, status int) {
+		t.Helper()
+		cmd := command([]string{"CLOCKD_SERVER=http://127.0.0.1:1"}, append([]string{"repeat", "preview"}, args...)...)
+		b, err := cmd.CombinedOutput()
+		if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
+			t.Fatal(err)
+		}
+		return string(b), cmd.ProcessState.ExitCode()
+	}
+	night := []string{"--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--from", "2026-10-01T00:00:00Z", "--count", "1"}
+	const want = `rings at 02:30, Europe/Berlin
+NUMBER  AT                        LOCAL TIME
+1       2026-10-01T00:30:00.000Z  2026-10-01T02:30:00+02:00
+the clock changes at 2026-10-25T01:00:00.000Z, from +02:00 to +01:00
+  2026-10-23T00:30:00.000Z  2026-10-23T02:30:00+02:00
+  2026-10-24T00:30:00.000Z  2026-10-24T02:30:00+02:00
+  2026-10-25T00:30:00.000Z  2026-10-25T02:30:00+02:00
+  2026-10-26T01:30:00.000Z  2026-10-26T02:30:00+01:00
+  2026-10-27T01:30:00.000Z  2026-10-27T02:30:00+01:00
+time-zone data `
+	if out, status := preview(night...); status != 0 || !strings.HasPrefix(out, want) {
+		t.Errorf("exit code %d, printed\n%s", status, out)
+	}
+	if out, status := preview("--every", "90m", "--anchor", "2026-10-01T00:00:00Z", "--until", "2026-10-01T02:00:00Z", "--from",
+		"2026-10-01T00:00:00Z"); status != 0 || strings.Count(out, "2026-10-01T01:30:00") != 2 || strings.Contains(out, "changes") {
+		t.Errorf("exit code %d, printed\n%s", status, out)
+	}
+	for fault, args := range map[string][]string{
+		"--cron: hour 25 is over 23 (at character 3)": {"--cron", "0 25 * * *"},
+		"--latest-after: ":                            {"--every", "1h", "--latest-after", "9000h"},
+		"--count must be from 1 to 1000":              {"--cron", "@daily", "--count", "1001"},
+		"missing flags: --cron=EXPR or --every=1h":    nil,
+	} {
+		if out, status := preview(args...); status != 2 || !strings.Contains(out, fault) {
+			t.Errorf("%v: exit code %d, printed %s", args, status, out)
+		}
+	}
+	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
+	response, err := http.Post(p.url+"/v1/repeat/preview", "application/json", strings.NewReader(
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin"},"from":"2026-10-01T00:00:00Z","count":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if out, _ := preview(append(night, "--json")...); err != nil || out != string(body) {
+		t.Errorf("the command prints\n%s\nthe server responds with\n%s%v", out, body, err)
+	}
 }
