@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +18,8 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 	anchor := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for id, rule := range map[string]client.Repeat{
 		"cron": {
-			Cron: "30 2 * * *", TimeZone: "Europe/Berlin", Until: anchor.AddDate(300, 0, 0), Times: 500,
+			Cron: "30 2 * * *", TimeZone: "Europe/Berlin", From: anchor.AddDate(1, 0, 0), Until: anchor.AddDate(300, 0, 0),
+			Times: 500, SkipDates: []string{"2030-12-25", "2030-12-26"},
 			Jitter: time.Minute, LatestAfter: time.Hour,
 			Missed: client.MissedAll, MissedLimit: 7, Overlap: client.OverlapQueueOne, DST: "ring_once",
 		},
@@ -28,7 +30,7 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Repeat == nil || *a.Repeat != rule || a.Generation != 1 || a.Occurrence == nil ||
+			if a.Repeat == nil || !reflect.DeepEqual(*a.Repeat, rule) || a.Generation != 1 || a.Occurrence == nil ||
 				a.Occurrence.Number != 1 || len(a.NextOccurrences) != 3 ||
 				!a.NextOccurrences[0].Equal(a.Occurrence.At) || !a.NextOccurrences[1].Equal(a.Occurrence.NextAt) {
 				t.Errorf("%s: rule %+v, occurrence %+v, %s", id, a.Repeat, a.Occurrence, a.Raw)

@@ -11,7 +11,9 @@ type Repeat struct {
 	TimeZone    string        // IANA name, for Cron only; default UTC
 	Every       time.Duration // period, from 1 s to 3660 days
 	Anchor      time.Time     // an occurrence, for Every only; no occurrence is before it. Default: the stored anchor, or one period after the set
+	From        time.Time     // earliest possible occurrence, inclusive; default: no begin
 	Until       time.Time     // latest possible occurrence, inclusive; default: no end
+	SkipDates   []string      // local dates without an occurrence, such as 2026-12-25, for Cron only; at most 100
 	Times       int64         // number of occurrences; default: no limit
 	Jitter      time.Duration // longest random delay of a ring, at most 24 h; default: none
 	LatestAfter time.Duration // time after an occurrence until which it may ring; default: however late
@@ -46,7 +48,9 @@ type repeatFields struct {
 	TimeZone    string    `json:"time_zone,omitempty"`
 	Every       *duration `json:"every,omitempty"`
 	Anchor      *instant  `json:"anchor,omitempty"`
+	From        *instant  `json:"from,omitempty"`
 	Until       *instant  `json:"until,omitempty"`
+	SkipDates   []string  `json:"skip_dates,omitempty"`
 	Times       int64     `json:"times,omitempty"`
 	Jitter      *duration `json:"jitter,omitempty"`
 	LatestAfter *duration `json:"latest_after,omitempty"`
@@ -60,7 +64,7 @@ type repeatFields struct {
 func (r Repeat) MarshalJSON() ([]byte, error) {
 	return json.Marshal(repeatFields{
 		Cron: r.Cron, TimeZone: r.TimeZone, Every: given(r.Every), Anchor: givenTime(r.Anchor),
-		Until: givenTime(r.Until), Times: r.Times,
+		From: givenTime(r.From), Until: givenTime(r.Until), SkipDates: r.SkipDates, Times: r.Times,
 		Jitter: given(r.Jitter), LatestAfter: given(r.LatestAfter), Missed: r.Missed, MissedLimit: r.MissedLimit,
 		Overlap: r.Overlap, DST: r.DST,
 	})
@@ -69,14 +73,14 @@ func (r Repeat) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a rule of the service, with the defaults filled in.
 func (r *Repeat) UnmarshalJSON(b []byte) error {
 	var every, jitter, latestAfter duration
-	var anchor, until instant
-	f := repeatFields{Every: &every, Anchor: &anchor, Until: &until, Jitter: &jitter, LatestAfter: &latestAfter}
+	var anchor, from, until instant
+	f := repeatFields{Every: &every, Anchor: &anchor, From: &from, Until: &until, Jitter: &jitter, LatestAfter: &latestAfter}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
 	*r = Repeat{
 		Cron: f.Cron, TimeZone: f.TimeZone, Every: time.Duration(every), Anchor: time.Time(anchor),
-		Until: time.Time(until), Times: f.Times,
+		From: time.Time(from), Until: time.Time(until), SkipDates: f.SkipDates, Times: f.Times,
 		Jitter: time.Duration(jitter), LatestAfter: time.Duration(latestAfter), Missed: f.Missed,
 		MissedLimit: f.MissedLimit, Overlap: f.Overlap,
 		DST: f.DST,

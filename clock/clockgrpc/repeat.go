@@ -33,7 +33,7 @@ var (
 // readRepeat reads the rule of an alarm that rings again. Each refusal names the field of the message Repeat.
 func readRepeat(set *clock.Set, given *clockdv1.Repeat) error {
 	spec := repeat.Spec{Cron: given.GetCron(), TimeZone: given.GetTimeZone(), Times: given.GetTimes(),
-		MissedLimit: int(given.GetMissedLimit())}
+		MissedLimit: int(given.GetMissedLimit()), SkipDates: given.GetSkipDates()}
 	if err := readRepeatTimes(&spec, given); err != nil {
 		return err
 	}
@@ -53,8 +53,11 @@ func readRepeat(set *clock.Set, given *clockdv1.Repeat) error {
 
 // readRepeatTimes reads the instants and durations of a rule.
 func readRepeatTimes(spec *repeat.Spec, given *clockdv1.Repeat) error {
-	anchor, until := clock.NoInstant, clock.NoInstant
+	anchor, from, until := clock.NoInstant, clock.NoInstant, clock.NoInstant
 	if err := readInstant(given.GetAnchor(), "repeat.anchor", &anchor); err != nil {
+		return err
+	}
+	if err := readInstant(given.GetFrom(), "repeat.from", &from); err != nil {
 		return err
 	}
 	if err := readInstant(given.GetUntil(), "repeat.until", &until); err != nil {
@@ -63,6 +66,9 @@ func readRepeatTimes(spec *repeat.Spec, given *clockdv1.Repeat) error {
 	if anchor != clock.NoInstant {
 		ms := int64(anchor)
 		spec.Anchor = &ms
+	}
+	if from != clock.NoInstant {
+		spec.From = int64(from)
 	}
 	if until != clock.NoInstant {
 		spec.Until = int64(until)
@@ -132,10 +138,13 @@ func ruleOf(rule *repeat.Rule) *clockdv1.Repeat {
 		Cron: s.Cron, TimeZone: s.TimeZone, Every: spanOf(s.Every), Times: s.Times, Jitter: spanOf(s.Jitter),
 		LatestAfter: spanOf(s.LatestAfter),
 		Missed:      valueOf(missedNames, s.Missed), MissedLimit: int32(s.MissedLimit),
-		Overlap: valueOf(overlapNames, s.Overlap), Dst: valueOf(dstNames, s.DST),
+		Overlap: valueOf(overlapNames, s.Overlap), Dst: valueOf(dstNames, s.DST), SkipDates: s.SkipDates,
 	}
 	if s.Anchor != nil {
 		m.Anchor = timestampOf(clock.Instant(*s.Anchor))
+	}
+	if s.From != 0 {
+		m.From = timestampOf(clock.Instant(s.From))
 	}
 	if s.Until != 0 {
 		m.Until = timestampOf(clock.Instant(s.Until))

@@ -19,8 +19,9 @@ func TestRepeatingAlarmsShowTheRuleThatASetAccepts(t *testing.T) {
 	forEach(t, s, func(t *testing.T, c caller, id string) {
 		for name, rule := range map[string]*clockdv1.Repeat{
 			"cron": {
-				Cron: "30 2 * * *", TimeZone: "Europe/Berlin", Until: until, Times: 500,
-				Jitter: durationpb.New(time.Minute), LatestAfter: durationpb.New(time.Hour),
+				Cron: "30 2 * * *", TimeZone: "Europe/Berlin", From: anchor, Until: until, Times: 500,
+				SkipDates: []string{"2030-12-25", "2030-12-26"},
+				Jitter:    durationpb.New(time.Minute), LatestAfter: durationpb.New(time.Hour),
 				Missed: clockdv1.Missed_MISSED_ALL, MissedLimit: 7, Overlap: clockdv1.Overlap_OVERLAP_QUEUE_ONE,
 				Dst: clockdv1.Dst_DST_RING_ONCE,
 			},

@@ -10,14 +10,15 @@ import (
 
 // repeatFields are the members of repeat.
 var repeatFields = []string{
-	"cron", "time_zone", "every", "anchor", "until", "times", "jitter", "latest_after", "missed", "missed_limit",
-	"overlap", "dst",
+	"cron", "time_zone", "every", "anchor", "from", "until", "skip_dates", "times", "jitter", "latest_after", "missed",
+	"missed_limit", "overlap", "dst",
 }
 
 // repeatSpec reads the members of repeat.
 type repeatSpec struct {
 	spec            repeat.Spec
-	anchor, until   clock.Instant // NoInstant: not given
+	anchor          clock.Instant // NoInstant: not given
+	from, until     clock.Instant // the same
 	every, jitter   time.Duration
 	latestAfter     time.Duration
 	missed, overlap string
@@ -40,7 +41,7 @@ func decodeRule(raw []byte) (*repeat.Rule, error) {
 		return nil, wrongType("repeat",
 			`an object like {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"} or {"every": "1h"}`, raw)
 	}
-	r := repeatSpec{anchor: clock.NoInstant, until: clock.NoInstant}
+	r := repeatSpec{anchor: clock.NoInstant, from: clock.NoInstant, until: clock.NoInstant}
 	seen, err := ms.each("repeat.", r.member)
 	if err != nil {
 		return nil, err
@@ -69,8 +70,12 @@ func (r *repeatSpec) member(name string, raw []byte) error {
 		return decodeDuration(raw, field, &r.every)
 	case "anchor":
 		return decodeAnchor(raw, field, &r.anchor)
+	case "from":
+		return decodeInstant(raw, field, &r.from)
 	case "until":
 		return decodeInstant(raw, field, &r.until)
+	case "skip_dates":
+		return decodeDates(raw, field, &r.spec.SkipDates)
 	case "times":
 		return decodeInt(raw, field, &r.times)
 	case "jitter":
@@ -87,6 +92,25 @@ func (r *repeatSpec) member(name string, raw []byte) error {
 		return decodeString(raw, field, &r.spec.DST)
 	}
 	return unknownField("repeat.", name, append([]string(nil), repeatFields...))
+}
+
+// decodeDates reads the dates of skip_dates, and the first one of too many.
+func decodeDates(raw []byte, field string, into *[]string) error {
+	if isNull(raw) {
+		return nil
+	}
+	es, ok := arrayElements(raw)
+	if !ok {
+		return wrongType(field, `an array like ["2026-12-25"]`, raw)
+	}
+	for value, more := es.next(); more && len(*into) <= repeat.MaxSkipDates; value, more = es.next() {
+		var date string
+		if err := decodeString(value, field, &date); err != nil {
+			return err
+		}
+		*into = append(*into, date)
+	}
+	return nil
 }
 
 // decodeAnchor reads an instant that may be near the epoch: no number looks like seconds.
@@ -108,6 +132,9 @@ func (r *repeatSpec) complete() repeat.Spec {
 	if r.anchor != clock.NoInstant {
 		anchor := int64(r.anchor)
 		s.Anchor = &anchor
+	}
+	if r.from != clock.NoInstant {
+		s.From = int64(r.from)
 	}
 	if r.until != clock.NoInstant {
 		s.Until = int64(r.until)
@@ -190,9 +217,25 @@ func appendRule(b []byte, rule *repeat.Rule) []byte {
 		member("anchor")
 		b = appendInstant(b, clock.Instant(*s.Anchor))
 	}
-	if s.Until != 0 {
-		member("until")
-		b = appendInstant(b, clock.Instant(s.Until))
+	for _, bound := range []struct {
+		name string
+		at   int64
+	}{{"from", s.From}, {"until", s.Until}} {
+		if bound.at != 0 {
+			member(bound.name)
+			b = appendInstant(b, clock.Instant(bound.at))
+		}
+	}
+	if len(s.SkipDates) > 0 {
+		member("skip_dates")
+		b = append(b, '[')
+		for i, date := range s.SkipDates {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, date)
+		}
+		b = append(b, ']')
 	}
 	number("times", s.Times)
 	duration("jitter", s.Jitter)

@@ -10,11 +10,11 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	h := start(t)
 	const path = "/v1/applications/shop/alarms/report"
 	r := h.expect(201, "", "PUT", path,
-		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one"}}`)
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one","from":"2020-01-01T00:00:00Z","skip_dates":["2030-12-25"]}}`)
 	for field, want := range map[string]string{
 		"repeat.cron": "30 2 * * *", "repeat.time_zone": "Europe/Berlin", "repeat.jitter": "1m",
-		"repeat.latest_after": "10m",
-		"repeat.missed":       "once", "repeat.overlap": "queue_one", "repeat.dst": "ring_once", "state": "scheduled",
+		"repeat.latest_after": "10m", "repeat.from": "2020-01-01T00:00:00.000Z",
+		"repeat.missed": "once", "repeat.overlap": "queue_one", "repeat.dst": "ring_once", "state": "scheduled",
 	} {
 		if got := r.field(field); got != want {
 			t.Errorf("%s is %q, want %q", field, got, want)
@@ -24,7 +24,7 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 		t.Errorf("next occurrences: %s", r.body)
 	}
 	h.expect(200, "", "PUT", path,
-		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"overlap":"queue_one"}}`)
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"overlap":"queue_one","from":1577836800000,"skip_dates":["2030-12-25","2030-12-25"]}}`)
 	if r := h.expect(200, "", "GET", path+"/occurrences?count=100", ""); strings.Count(string(r.body), `"number"`) != 5 {
 		t.Errorf("the occurrences are %s", r.body)
 	}
@@ -49,6 +49,10 @@ func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
 		{`{"repeat":{"cron":"0 25 * * *"}}`, "invalid_value", "repeat.cron", "at character 3"},
 		{`{"repeat":{"cron":"@daily","time_zone":"Mars/Olympus"}}`, "invalid_value", "repeat.time_zone",
 			"not the name"},
+		{`{"repeat":{"cron":"@daily","skip_dates":"2030-12-25"}}`, "invalid_value", "repeat.skip_dates", "an array like"},
+		{`{"repeat":{"cron":"@daily","skip_dates":["25.12."]}}`, "invalid_value", "repeat.skip_dates", "not a date"},
+		{`{"repeat":{"cron":"@daily","from":"2030-01-02T00:00:00Z","until":"2030-01-01T00:00:00Z"}}`, "invalid_value",
+			"repeat.until", "before from"},
 		{`{"repeat":{"every":"500ms"}}`, "invalid_value", "repeat.every", "1 s"},
 		{`{"repeat":{"every":"1s","missed":"often"}}`, "invalid_value", "repeat.missed", "once, skip or all"},
 		{`{"repeat":{"every":"1s","times":0}}`, "out_of_range", "repeat.times", "from 1"},

@@ -26,7 +26,19 @@ type cron struct {
 
 	bothDays bool // a day must fit the day of month and the day of week; false: one of them
 	interval bool // minute or hour begins with *
+
+	skipped map[int]uint64 // days without an occurrence, by monthNumber; bit n stands for day n
 }
+
+// skip takes a day out. It is called before the expression is used.
+func (c *cron) skip(day time.Time) {
+	if c.skipped == nil {
+		c.skipped = map[int]uint64{}
+	}
+	c.skipped[monthNumber(day.Year(), day.Month())] |= 1 << day.Day()
+}
+
+func monthNumber(year int, month time.Month) int { return year*12 + int(month) }
 
 // parseCron parses an expression. It also returns the canonical text: upper-case names, and one blank between the
 // fields.
@@ -129,7 +141,7 @@ func (c *cron) nextLabel(from int64) (label int64, ok bool) {
 			day, clock = 1, 0
 			continue
 		}
-		days := c.daysOf(year, month)
+		days := c.daysOf(year, month) &^ c.skipped[monthNumber(year, month)]
 		if days>>day&1 != 0 {
 			if at, ok := c.nextClock(clock); ok {
 				return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() + at, true

@@ -10,7 +10,7 @@
 //
 //  1. Next(after) is later than after. The result depends only on the rule, on after and on the embedded time-zone
 //     data.
-//  2. Until and Times limit the occurrences, not the rings. Until is inclusive. Times counts each occurrence: rung,
+//  2. From, Until and Times limit the occurrences, not the rings. From and Until are inclusive. Times counts each occurrence: rung,
 //     missed, skipped or failed.
 //  3. RingAt is not earlier than its occurrence, and earlier than the next one. It depends only on the jitter, the
 //     alarm's key, its generation and the occurrence.

@@ -4,7 +4,7 @@ import "fmt"
 
 // Error is a refused rule or local time.
 type Error struct {
-	Field    string // cron, time_zone, every, anchor, until, times, jitter, latest_after, missed, missed_limit, overlap, dst or local_time
+	Field    string // cron, time_zone, every, anchor, from, until, skip_dates, times, jitter, latest_after, missed, missed_limit, overlap, dst or local_time
 	Position int    // 1-based byte position of the fault in the text of Field; 0: the fault has no position
 	Reason   string // a clause without field name and position
 }

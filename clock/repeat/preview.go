@@ -29,7 +29,7 @@ func (r Rule) Preview(after int64, count int) Preview {
 	if r.cron == nil {
 		return p
 	}
-	if s, next, ok := r.zone.nextChange(floorDiv(after, 1000)); ok {
+	if s, next, ok := r.zone.nextChange(floorDiv(max(after, r.spec.From), 1000)); ok {
 		at := next.start * 1000
 		p.Change = &ClockChange{At: at, Before: s.offset, After: next.offset, Occurrences: r.around(at)}
 	}

@@ -1,6 +1,10 @@
 package repeat
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Spec is what a set says about repeating. Exactly one of Cron and Every is set.
 type Spec struct {
@@ -9,7 +13,10 @@ type Spec struct {
 	Every    int64  // period in ms; 0: none
 	Anchor   *int64 // an occurrence in epoch ms, for Every only; no occurrence is before it. nil: see Rule.Anchored
 
-	Until  int64 // latest possible occurrence, inclusive, in epoch ms; 0: no end
+	From      int64    // earliest possible occurrence, inclusive, in epoch ms; 0: no begin
+	Until     int64    // latest possible occurrence, inclusive, in epoch ms; 0: no end
+	SkipDates []string // local dates without an occurrence, such as 2026-12-25, for Cron only
+
 	Times  int64 // number of occurrences; 0: no limit
 	Jitter int64 // longest delay of a ring in ms; 0: none
 	// LatestAfter is the time in ms after an occurrence, with its jitter, until which it may ring. Afterwards the
@@ -30,6 +37,7 @@ const (
 	MaxJitter          = 24 * 60 * 60 * 1000
 	MaxLatestAfter     = 366 * 24 * 60 * 60 * 1000
 	MaxMissedLimit     = 1000
+	MaxSkipDates       = 100
 	DefaultMissedLimit = 100
 
 	maxInstant = 253402300799999 // 9999-12-31T23:59:59.999Z
@@ -49,6 +57,9 @@ func Parse(spec Spec) (Rule, error) {
 	r, err := parse(spec)
 	if err != nil || r.cron == nil {
 		return r, err
+	}
+	if n := len(r.Encode()); n > MaxStored {
+		return Rule{}, refuse("skip_dates", "the rule has %d bytes when it is stored, but may have %d: give fewer dates", n, MaxStored)
 	}
 	// Only calendar and time zone decide here: from today on, the search may end at the last year before 400 years.
 	const from = 946684800 // 2000-01-01
@@ -84,6 +95,7 @@ func parse(spec Spec) (Rule, error) {
 		anchor := *spec.Anchor
 		r.spec.Anchor = &anchor
 	}
+	r.spec.SkipDates = slices.Compact(slices.Sorted(slices.Values(spec.SkipDates)))
 	if spec.Cron == "" {
 		return r, nil
 	}
@@ -100,8 +112,14 @@ func (r *Rule) parseCron() (err error) {
 	if r.zone, err = loadZone(r.spec.TimeZone); err != nil {
 		return err
 	}
-	r.cron, r.spec.Cron, err = parseCron(r.spec.Cron)
-	return err
+	if r.cron, r.spec.Cron, err = parseCron(r.spec.Cron); err != nil {
+		return err
+	}
+	for _, date := range r.spec.SkipDates {
+		day, _ := time.Parse(time.DateOnly, date) // check has read it
+		r.cron.skip(day)
+	}
+	return nil
 }
 
 // check validates the fields whose values do not need the parser.
@@ -119,8 +137,12 @@ func (s *Spec) check() error {
 		return refuse("every", "every must be from 1 s to 3660 days")
 	case s.Anchor != nil && (*s.Anchor < 0 || *s.Anchor > maxInstant):
 		return refuse("anchor", "anchor must be in the years from 1970 to 9999")
+	case s.From < 0 || s.From > maxInstant:
+		return refuse("from", "from must be in the years from 1970 to 9999")
 	case s.Until < 0 || s.Until > maxInstant:
 		return refuse("until", "until must be in the years from 1970 to 9999")
+	case s.Until != 0 && s.Until < s.From:
+		return refuse("until", "until is before from")
 	case s.Times < 0 || s.Times > MaxTimes:
 		return refuse("times", "times must be from 1 to %d", int64(MaxTimes))
 	case s.Jitter < 0 || s.Jitter > MaxJitter:
@@ -128,7 +150,27 @@ func (s *Spec) check() error {
 	case s.LatestAfter < 0 || s.LatestAfter > MaxLatestAfter:
 		return refuse("latest_after", "latest_after must be from 1 ms to 366 days")
 	}
+	if err := s.checkSkipDates(); err != nil {
+		return err
+	}
 	return s.checkPolicies()
+}
+
+func (s *Spec) checkSkipDates() error {
+	switch {
+	case len(s.SkipDates) == 0:
+		return nil
+	case s.Every != 0:
+		return refuse("skip_dates", "skip_dates is for cron, not for every")
+	case len(s.SkipDates) > MaxSkipDates:
+		return refuse("skip_dates", "skip_dates has %d dates, but may have %d", len(s.SkipDates), MaxSkipDates)
+	}
+	for _, date := range s.SkipDates {
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			return refuse("skip_dates", "%.40q is not a date such as 2026-12-25", date)
+		}
+	}
+	return nil
 }
 
 func (s *Spec) checkPolicies() error {
@@ -154,6 +196,7 @@ func (r Rule) Spec() Spec {
 		anchor := *s.Anchor
 		s.Anchor = &anchor
 	}
+	s.SkipDates = slices.Clone(s.SkipDates)
 	if s.Cron != "" {
 		s.DST = ringOnce
 	}
@@ -191,10 +234,10 @@ func (r Rule) Anchored(stored Rule, now int64) Rule {
 	return r
 }
 
-// Next returns the first occurrence after an instant, without jitter. It returns false after Until, and after the year
+// Next returns the first occurrence after an instant and not before From, without jitter. It returns false after Until, and after the year
 // 9999. It does not know Times. A period without an anchor counts from the epoch.
 func (r Rule) Next(after int64) (at int64, ok bool) {
-	after = max(after, -1)
+	after = max(after, r.spec.From-1)
 	switch {
 	case after >= maxInstant || r.IsZero():
 		return 0, false

@@ -3,6 +3,7 @@ package repeat
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -27,6 +28,31 @@ func instant(t testing.TB, text string) int64 {
 
 func rfc3339(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// manyDates returns as many dates as skip_dates may have.
+func manyDates() (dates []string) {
+	for i := range MaxSkipDates {
+		dates = append(dates, time.Date(2027, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))
+	}
+	return dates
+}
+
+// A rule with every member fits the column of the database, also with many dates.
+func TestStoredRulesFitTheirColumn(t *testing.T) {
+	t.Parallel()
+	full := Spec{
+		Cron: strings.Repeat("1,", 123) + "1 0 * * *", TimeZone: "America/Argentina/ComodRivadavia", From: maxInstant, Until: maxInstant,
+		Times: MaxTimes, Jitter: MaxJitter, LatestAfter: MaxLatestAfter, Missed: MissedAll, MissedLimit: MaxMissedLimit,
+		Overlap: OverlapQueueOne,
+	}
+	for _, spec := range []Spec{full, {Cron: "0 9 * * MON-FRI", TimeZone: "America/New_York", SkipDates: manyDates()}} {
+		r := mustParse(t, spec)
+		again, err := Decode(r.Encode())
+		if n := len(r.Encode()); n > MaxStored || err != nil || !again.Rule.Equal(r) {
+			t.Errorf("%d bytes, %v: %s", n, err, r.Encode())
+		}
+	}
 }
 
 func TestRefusalsNameFieldPositionAndReason(t *testing.T) {
@@ -80,6 +106,13 @@ func TestRefusalsNameFieldPositionAndReason(t *testing.T) {
 		{Spec{Every: 1000, TimeZone: "UTC"}, "time_zone: time_zone is for cron, not for every"},
 		{Spec{Cron: "@daily", Anchor: &anchor}, "anchor: anchor is for every, not for cron"},
 		{Spec{Every: 1000, Until: -1}, "until: until must be in the years from 1970 to 9999"},
+		{Spec{Every: 1000, From: -1}, "from: from must be in the years from 1970 to 9999"},
+		{Spec{Every: 1000, From: 2000, Until: 1999}, "until: until is before from"},
+		{Spec{Every: 1000, SkipDates: []string{"2026-12-25"}}, "skip_dates: skip_dates is for cron, not for every"},
+		{Spec{Cron: "@daily", SkipDates: []string{"2026-02-29"}}, `skip_dates: "2026-02-29" is not a date such as 2026-12-25`},
+		{Spec{Cron: "@daily", SkipDates: make([]string, 101)}, "skip_dates: skip_dates has 101 dates, but may have 100"},
+		{Spec{Cron: strings.Repeat("1,", 99) + "1 0 * * *", SkipDates: manyDates()},
+			"skip_dates: the rule has 1144 bytes when it is stored, but may have 1000: give fewer dates"},
 		{Spec{Every: 1000, Times: -1}, "times: times must be from 1 to 1000000000"},
 		{Spec{Every: 1000, Jitter: MaxJitter + 1}, "jitter: jitter must be from 0 to 24 h"},
 		{Spec{Every: 1000, Missed: "never"}, "missed: missed must be once, skip or all"},
@@ -154,6 +187,60 @@ func TestUntilIsInclusiveAndTimesCountsOccurrences(t *testing.T) {
 	}
 }
 
+func TestFromIsInclusive(t *testing.T) {
+	t.Parallel()
+	anchor := int64(500)
+	for _, spec := range []Spec{{Every: 1000, Anchor: &anchor, From: 5500, Times: 2}, {Every: 1000, Anchor: &anchor, From: 4501, Times: 2}} {
+		r := mustParse(t, spec)
+		first, _ := r.First(1000)
+		if got := r.Occurrences(first, 10); len(got) != 2 || got[0] != (Occurrence{5500, 1}) || got[1] != (Occurrence{6500, 2}) {
+			t.Errorf("from %d: %v", spec.From, got)
+		}
+	}
+	r := mustParse(t, Spec{Cron: "* * * * *", From: 120_000})
+	if at, ok := r.Next(0); at != 120_000 || !ok {
+		t.Errorf("the first minute is %d", at)
+	}
+	if at, ok := r.Next(120_000); at != 180_000 || !ok {
+		t.Errorf("the next minute is %d", at)
+	}
+}
+
+// Nothing occurs on a date that is skipped, by the local clock, and no occurrence number is used up.
+func TestSkippedDatesHaveNoOccurrence(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cron, timeZone string
+		skip           []string
+		want           string // after 2026-12-23T12:00:00Z
+	}{
+		{"30 2 * * *", "Europe/Berlin", []string{"2026-12-26", "2026-12-25", "2026-12-25"},
+			"2026-12-24T02:30:00+01:00 2026-12-27T02:30:00+01:00 2026-12-28T02:30:00+01:00"},
+		{"0 */12 * * *", "Pacific/Kiritimati", []string{"2026-12-25"}, // an interval expression, 14 hours before UTC
+			"2026-12-24T12:00:00+14:00 2026-12-26T00:00:00+14:00 2026-12-26T12:00:00+14:00"},
+		{"0 0 * * *", "UTC", []string{"2026-12-31", "2027-01-01", "2028-01-01"},
+			"2026-12-24T00:00:00Z 2026-12-25T00:00:00Z 2026-12-26T00:00:00Z"},
+		{"0 0 25 12 *", "UTC", []string{"2026-12-25", "2028-12-25"}, "2027-12-25T00:00:00Z 2029-12-25T00:00:00Z 2030-12-25T00:00:00Z"},
+	} {
+		r := mustParse(t, Spec{Cron: c.cron, TimeZone: c.timeZone, SkipDates: c.skip})
+		first, _ := r.First(instant(t, "2026-12-23T12:00:00Z"))
+		var got []string
+		for i, o := range r.Occurrences(first, 3) {
+			if o.Number != int64(i+1) {
+				t.Errorf("%s: occurrence %d has the number %d", c.cron, i, o.Number)
+			}
+			got = append(got, r.Local(o.At))
+			label := r.Label(o.At)
+			if moved, ok := r.FollowingLabel(o, label); label != 0 && (!ok || strings.Contains(strings.Join(c.skip, " "), r.Local(moved.At)[:10])) {
+				t.Errorf("%s: other time-zone data move %s to %s", c.cron, r.Local(o.At), r.Local(moved.At))
+			}
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s without %v: %s, want %s", c.cron, c.skip, s, c.want)
+		}
+	}
+}
+
 func TestAnchoredKeepsTheStoredAnchor(t *testing.T) {
 	request := mustParse(t, Spec{Every: 60_000})
 	created := request.Anchored(Rule{}, 1234)
@@ -180,6 +267,8 @@ func TestStoredFormIsCanonicalAndSurvivesDecode(t *testing.T) {
 			`{"v":1,"cron":"0 9 * * MON-FRI","tz":"UTC"}`},
 		{Spec{Cron: "@Daily", TimeZone: "Asia/Tokyo", Until: 5, Times: 6, Jitter: 7},
 			`{"v":1,"cron":"@daily","tz":"Asia/Tokyo","until":5,"times":6,"jitter":7}`},
+		{Spec{Cron: "@daily", From: 3, Until: 5, SkipDates: []string{"2026-12-26", "2026-12-25", "2026-12-26"}},
+			`{"v":1,"cron":"@daily","tz":"UTC","from":3,"until":5,"skip":[20261225,20261226]}`},
 		{Spec{Every: 1000, Anchor: &anchor, Missed: "all", Overlap: "queue_one"},
 			`{"v":1,"every":1000,"anchor":0,"missed":"all","missed_limit":100,"overlap":"queue_one"}`},
 	} {

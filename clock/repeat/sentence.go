@@ -22,6 +22,15 @@ func (r Rule) Sentence() string {
 	default:
 		s = r.cron.sentence() + ", " + r.spec.TimeZone
 	}
+	switch n := len(r.spec.SkipDates); {
+	case n > mostTimes:
+		s += ", except on " + count(n, "date")
+	case n > 0:
+		s += ", except on " + join(r.spec.SkipDates)
+	}
+	if r.spec.From != 0 {
+		s += ", from " + instantText(r.spec.From)
+	}
 	if r.spec.Until != 0 {
 		s += ", until " + instantText(r.spec.Until)
 	}
@@ -76,7 +85,7 @@ func (c *cron) sentence() string {
 	return s
 }
 
-// mostTimes is the most times of day that a sentence lists.
+// mostTimes is the most times of day, or dates, that a sentence lists.
 const mostTimes = 6
 
 // times says at which times of a day: the listed ones, or those of a pace.

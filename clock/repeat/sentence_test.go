@@ -53,6 +53,8 @@ func TestSentencesSayWhenARuleRings(t *testing.T) {
 		{Spec{Every: 1500}, "every 1500 ms"},
 		{Spec{Every: 90 * 60_000, Anchor: &anchor, Times: 1},
 			"every 90 minutes, counted from 2026-01-01T00:00:00Z, 1 time at most"},
+		{Spec{Cron: "0 9 * * *", From: anchor, SkipDates: []string{"2026-12-25"}},
+			"at 09:00, UTC, except on 2026-12-25, from 2026-01-01T00:00:00Z"},
 		{Spec{Cron: "0 9 * * *", Until: anchor, Times: 2}, "at 09:00, UTC, until 2026-01-01T00:00:00Z, 2 times at most"},
 	} {
 		if got := mustParse(t, c.spec).Sentence(); got != c.want {

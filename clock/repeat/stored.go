@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // storedVersion is the version of the stored form. A new key with an unchanged default needs no new version.
@@ -17,6 +18,7 @@ type stored struct {
 	TimeZone    string  `json:"tz,omitempty"`
 	Every       int64   `json:"every,omitempty"`
 	Anchor      *int64  `json:"anchor,omitempty"`
+	From        int64   `json:"from,omitempty"`
 	Until       int64   `json:"until,omitempty"`
 	Times       int64   `json:"times,omitempty"`
 	Jitter      int64   `json:"jitter,omitempty"`
@@ -24,21 +26,42 @@ type stored struct {
 	Missed      Missed  `json:"missed,omitempty"`
 	MissedLimit int     `json:"missed_limit,omitempty"`
 	Overlap     Overlap `json:"overlap,omitempty"`
+	SkipDates   []int   `json:"skip,omitempty"` // 20261225
 }
 
 // Encode returns the canonical form for a database column: JSON without defaults, in milliseconds, empty for the zero
-// Rule. Equal rules have the same text.
+// Rule, at most MaxStored bytes. Equal rules have the same text.
 func (r Rule) Encode() string {
 	if r.IsZero() {
 		return ""
 	}
 	s := stored{
 		Version: storedVersion, Cron: r.spec.Cron, TimeZone: r.spec.TimeZone, Every: r.spec.Every,
-		Anchor: r.spec.Anchor, Until: r.spec.Until,
+		Anchor: r.spec.Anchor, From: r.spec.From, Until: r.spec.Until, SkipDates: dateNumbers(r.spec.SkipDates),
 		Times: r.spec.Times, Jitter: r.spec.Jitter, LatestAfter: r.spec.LatestAfter, Missed: r.spec.Missed,
 		MissedLimit: r.spec.MissedLimit, Overlap: r.spec.Overlap,
 	}
 	return s.encode()
+}
+
+// MaxStored is the longest text of Encode, in bytes.
+const MaxStored = 1000
+
+// dateNumbers returns the dates in short: 20261225.
+func dateNumbers(dates []string) (numbers []int) {
+	for _, date := range dates {
+		day, _ := time.Parse(time.DateOnly, date) // Parse has checked it
+		numbers = append(numbers, day.Year()*10000+int(day.Month())*100+day.Day())
+	}
+	return numbers
+}
+
+// dates is the inverse of dateNumbers. Parse refuses numbers that are no dates.
+func dates(numbers []int) (dates []string) {
+	for _, n := range numbers {
+		dates = append(dates, fmt.Sprintf("%04d-%02d-%02d", n/10000, n/100%100, n%100))
+	}
+	return dates
 }
 
 // Encode returns the canonical form for a database column. Equal local times have the same text.
@@ -89,7 +112,7 @@ func (s *stored) schedule() (Schedule, error) {
 		return Schedule{Local: &local}, err
 	}
 	rule, err := parse(Spec{
-		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, Until: s.Until,
+		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, From: s.From, Until: s.Until, SkipDates: dates(s.SkipDates),
 		Times: s.Times, Jitter: s.Jitter, LatestAfter: s.LatestAfter, Missed: s.Missed, MissedLimit: s.MissedLimit,
 		Overlap: s.Overlap,
 	})

@@ -217,11 +217,13 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		"set by cron": {
 			args: []string{
 				"set", "shop", "a", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--until", "1893456000000",
+				"--from", "1577836800000", "--skip-dates", "2029-12-25,2029-12-26",
 				"--times", "5", "--jitter", "30s",
 				"--latest-after", "10m", "--missed", "all", "--missed-limit", "7", "--overlap", "queue_one",
 			},
 			responses: []string{repeatingAlarm},
-			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","until":1893456000000,"times":5,"jitter":30000,` +
+			asked: []string{`PUT /v1/applications/shop/alarms/a {"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","from":1577836800000,"until":1893456000000,` +
+				`"skip_dates":["2029-12-25","2029-12-26"],"times":5,"jitter":30000,` +
 				`"latest_after":600000,"missed":"all","missed_limit":7,"overlap":"queue_one"}}`},
 			out: []string{
 				"repeats: 30 2 * * * Europe/Berlin, jitter 30s, latest after 10m, missed once, overlap skip, 5 times\n",

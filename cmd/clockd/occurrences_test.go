@@ -56,22 +56,23 @@ func TestRulesArePreviewedWithoutAServer(t *testing.T) {
 		}
 		return string(b), cmd.ProcessState.ExitCode()
 	}
-	night := []string{"--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--from", "2026-10-01T00:00:00Z", "--count", "1"}
-	const want = `rings at 02:30, Europe/Berlin
+	night := []string{"--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--from", "2036-10-01T00:00:00Z", "--count", "1"}
+	const want = `rings at 02:30, Europe/Berlin, from 2036-10-01T00:00:00Z
 NUMBER  AT                        LOCAL TIME
-1       2026-10-01T00:30:00.000Z  2026-10-01T02:30:00+02:00
-the clock changes at 2026-10-25T01:00:00.000Z, from +02:00 to +01:00
-  2026-10-23T00:30:00.000Z  2026-10-23T02:30:00+02:00
-  2026-10-24T00:30:00.000Z  2026-10-24T02:30:00+02:00
-  2026-10-25T00:30:00.000Z  2026-10-25T02:30:00+02:00
-  2026-10-26T01:30:00.000Z  2026-10-26T02:30:00+01:00
-  2026-10-27T01:30:00.000Z  2026-10-27T02:30:00+01:00
+1       2036-10-01T00:30:00.000Z  2036-10-01T02:30:00+02:00
+the clock changes at 2036-10-26T01:00:00.000Z, from +02:00 to +01:00
+  2036-10-24T00:30:00.000Z  2036-10-24T02:30:00+02:00
+  2036-10-25T00:30:00.000Z  2036-10-25T02:30:00+02:00
+  2036-10-26T00:30:00.000Z  2036-10-26T02:30:00+02:00
+  2036-10-27T01:30:00.000Z  2036-10-27T02:30:00+01:00
+  2036-10-28T01:30:00.000Z  2036-10-28T02:30:00+01:00
 time-zone data `
 	if out, status := preview(night...); status != 0 || !strings.HasPrefix(out, want) {
 		t.Errorf("exit code %d, printed\n%s", status, out)
 	}
-	if out, status := preview("--every", "90m", "--anchor", "2026-10-01T00:00:00Z", "--until", "2026-10-01T02:00:00Z", "--from",
-		"2026-10-01T00:00:00Z"); status != 0 || strings.Count(out, "2026-10-01T01:30:00") != 2 || strings.Contains(out, "changes") {
+	period := []string{"--every", "90m", "--anchor", "2036-10-01T00:00:00Z", "--until", "2036-10-01T02:00:00Z"}
+	if out, status := preview(period...); status != 0 || strings.Count(out, "2036-10-01T01:30:00") != 2 ||
+		strings.Contains(out, "changes") {
 		t.Errorf("exit code %d, printed\n%s", status, out)
 	}
 	for fault, args := range map[string][]string{
@@ -86,7 +87,7 @@ time-zone data `
 	}
 	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
 	response, err := http.Post(p.url+"/v1/repeat/preview", "application/json", strings.NewReader(
-		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin"},"from":"2026-10-01T00:00:00Z","count":1}`))
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","from":"2036-10-01T00:00:00Z"},"count":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,6 @@ type previewCommand struct {
 
 	Cron  string `xor:"time" required:"" placeholder:"EXPR" help:"Cron expression: '30 2 * * *', or @daily."`
 	Every string `xor:"time" required:"" placeholder:"1h" help:"Period, at least 1s."`
-	From  string `placeholder:"TIME" help:"Show only later occurrences; default: now."`
 	Count int    `default:"10" help:"Most occurrences to show, up to 1000."`
 	JSON  bool   `name:"json" help:"Print the response of POST /v1/repeat/preview."`
 }
@@ -38,13 +37,6 @@ func (p *previewCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	from, err := instantFlag("from", p.From)
-	if err != nil {
-		return err
-	}
-	if from.IsZero() {
-		from = time.Now()
-	}
 	rule, err := repeat.Parse(specOf(given))
 	if refused, ok := errors.AsType[*repeat.Error](err); ok {
 		return usagef("--%s: %s", strings.ReplaceAll(refused.Field, "_", "-"), strings.TrimPrefix(err.Error(), refused.Field+": "))
@@ -52,10 +44,11 @@ func (p *previewCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	now := clock.InstantOf(time.Now())
 	if p.JSON {
-		return printJSON(stdout, clockhttp.AppendPreview(nil, &rule, clock.InstantOf(from), p.Count))
+		return printJSON(stdout, clockhttp.AppendPreview(nil, &rule, now, p.Count))
 	}
-	return printPreview(rule, rule.Preview(from.UnixMilli(), p.Count))
+	return printPreview(rule, rule.Preview(int64(now), p.Count))
 }
 
 // specOf returns what a client's rule means.
@@ -63,11 +56,14 @@ func specOf(r *client.Repeat) repeat.Spec {
 	s := repeat.Spec{
 		Cron: r.Cron, TimeZone: r.TimeZone, Every: r.Every.Milliseconds(), Times: r.Times,
 		Jitter: r.Jitter.Milliseconds(), LatestAfter: r.LatestAfter.Milliseconds(),
-		Missed: repeat.Missed(r.Missed), MissedLimit: r.MissedLimit, Overlap: repeat.Overlap(r.Overlap), DST: r.DST,
+		Missed: repeat.Missed(r.Missed), MissedLimit: r.MissedLimit, Overlap: repeat.Overlap(r.Overlap), DST: r.DST, SkipDates: r.SkipDates,
 	}
 	if !r.Anchor.IsZero() {
 		anchor := r.Anchor.UnixMilli()
 		s.Anchor = &anchor
+	}
+	if !r.From.IsZero() {
+		s.From = r.From.UnixMilli()
 	}
 	if !r.Until.IsZero() {
 		s.Until = r.Until.UnixMilli()

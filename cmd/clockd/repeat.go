@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,15 +14,17 @@ import (
 
 // repeatFlags are the options of an alarm that rings again.
 type repeatFlags struct {
-	TimeZone    string `placeholder:"ZONE" help:"With --cron: IANA name of the time zone, like Europe/Berlin; default UTC. With --at: time zone of a local time."`
-	Anchor      string `placeholder:"TIME" help:"With --every: an occurrence; default: one period after the set, or the anchor of the alarm."`
-	Until       string `placeholder:"TIME" help:"With --cron or --every: latest possible occurrence."`
-	Times       *int64 `placeholder:"N" help:"With --cron or --every: number of occurrences."`
-	Jitter      string `placeholder:"30s" help:"With --cron or --every: longest random delay of a ring."`
-	LatestAfter string `placeholder:"10m" help:"With --cron or --every: time after an occurrence until which it may ring."`
-	Missed      string `enum:",once,skip,all" default:"" help:"With --cron or --every: which missed occurrences ring: once (the latest one, the default), skip or all."`
-	MissedLimit *int   `placeholder:"100" help:"With --missed all: most late rings."`
-	Overlap     string `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
+	TimeZone    string   `placeholder:"ZONE" help:"With --cron: IANA name of the time zone, like Europe/Berlin; default UTC. With --at: time zone of a local time."`
+	Anchor      string   `placeholder:"TIME" help:"With --every: an occurrence; default: one period after the set, or the anchor of the alarm."`
+	From        string   `placeholder:"TIME" help:"With --cron or --every: earliest possible occurrence."`
+	Until       string   `placeholder:"TIME" help:"With --cron or --every: latest possible occurrence."`
+	SkipDates   []string `placeholder:"DATE,..." help:"With --cron: local dates without an occurrence, like 2026-12-25."`
+	Times       *int64   `placeholder:"N" help:"With --cron or --every: number of occurrences."`
+	Jitter      string   `placeholder:"30s" help:"With --cron or --every: longest random delay of a ring."`
+	LatestAfter string   `placeholder:"10m" help:"With --cron or --every: time after an occurrence until which it may ring."`
+	Missed      string   `enum:",once,skip,all" default:"" help:"With --cron or --every: which missed occurrences ring: once (the latest one, the default), skip or all."`
+	MissedLimit *int     `placeholder:"100" help:"With --missed all: most late rings."`
+	Overlap     string   `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
 }
 
 // repeat returns the rule that the flags describe, nil without --cron and --every. With --at the time zone belongs to
@@ -29,13 +32,14 @@ type repeatFlags struct {
 func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r := client.Repeat{
 		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed),
-		MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap),
+		MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap), SkipDates: f.SkipDates,
 	}
-	var errs [5]error
+	var errs [6]error
 	r.Every, errs[0] = durationFlag("every", every)
 	r.Anchor, errs[1] = instantFlag("anchor", f.Anchor)
 	r.Until, errs[2] = instantFlag("until", f.Until)
 	r.Jitter, errs[3] = durationFlag("jitter", f.Jitter)
+	r.From, errs[5] = instantFlag("from", f.From)
 	r.LatestAfter, errs[4] = durationFlag("latest-after", f.LatestAfter)
 	zeros := errors.Join(notZero("times", f.Times), notZero("missed-limit", f.MissedLimit),
 		notZeroDuration("every", every), notZeroDuration("latest-after", f.LatestAfter))
@@ -50,7 +54,7 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 		return &r, nil
 	case at == "" && f.TimeZone != "":
 		return nil, usagef("--time-zone goes with --at or --cron: the time of --in passes alike in every time zone")
-	case r != client.Repeat{} || f.Jitter != "":
+	case !reflect.ValueOf(r).IsZero() || f.Jitter != "":
 		return nil, usagef("the options of repeating alarms need --cron or --every")
 	}
 	return nil, nil //nolint:nilnil // no rule is no error
@@ -76,7 +80,8 @@ func describeRepeat(a *client.Alarm) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  repeats: %s", schedule(a.Repeat))
 	for _, option := range []struct{ name, value string }{
-		{"from", shown(a.Repeat.Anchor)}, {"until", shown(a.Repeat.Until)}, {"jitter", span(a.Repeat.Jitter)},
+		{"counted from", shown(a.Repeat.Anchor)}, {"from", shown(a.Repeat.From)}, {"until", shown(a.Repeat.Until)},
+		{"except on", strings.Join(a.Repeat.SkipDates, " and ")}, {"jitter", span(a.Repeat.Jitter)},
 		{"latest after", span(a.Repeat.LatestAfter)},
 		{"missed", string(a.Repeat.Missed)}, {"overlap", string(a.Repeat.Overlap)},
 	} {

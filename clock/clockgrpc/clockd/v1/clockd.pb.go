@@ -456,7 +456,11 @@ type Repeat struct {
 	// Effect of occurrences that come due while an earlier ring is not over.
 	Overlap Overlap `protobuf:"varint,11,opt,name=overlap,proto3,enum=clockd.v1.Overlap" json:"overlap,omitempty"`
 	// Effect of daylight saving, for cron only.
-	Dst           Dst `protobuf:"varint,12,opt,name=dst,proto3,enum=clockd.v1.Dst" json:"dst,omitempty"`
+	Dst Dst `protobuf:"varint,12,opt,name=dst,proto3,enum=clockd.v1.Dst" json:"dst,omitempty"`
+	// Earliest possible occurrence, inclusive. Not given: no begin.
+	From *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=from,proto3" json:"from,omitempty"`
+	// Local dates without an occurrence, such as 2026-12-25, for cron only; at most 100.
+	SkipDates     []string `protobuf:"bytes,14,rep,name=skip_dates,json=skipDates,proto3" json:"skip_dates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -573,6 +577,20 @@ func (x *Repeat) GetDst() Dst {
 		return x.Dst
 	}
 	return Dst_DST_UNSPECIFIED
+}
+
+func (x *Repeat) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *Repeat) GetSkipDates() []string {
+	if x != nil {
+		return x.SkipDates
+	}
+	return nil
 }
 
 // Occurrence is the current occurrence of a repeating alarm, with the counts of its generation.
@@ -3455,7 +3473,7 @@ var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\n" +
-	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x03\n" +
+	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x04\n" +
 	"\x06Repeat\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12\x1b\n" +
 	"\ttime_zone\x18\x02 \x01(\tR\btimeZone\x12/\n" +
@@ -3469,7 +3487,10 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\fmissed_limit\x18\n" +
 	" \x01(\x05R\vmissedLimit\x12,\n" +
 	"\aoverlap\x18\v \x01(\x0e2\x12.clockd.v1.OverlapR\aoverlap\x12 \n" +
-	"\x03dst\x18\f \x01(\x0e2\x0e.clockd.v1.DstR\x03dst\"\xd4\x02\n" +
+	"\x03dst\x18\f \x01(\x0e2\x0e.clockd.v1.DstR\x03dst\x12.\n" +
+	"\x04from\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12\x1d\n" +
+	"\n" +
+	"skip_dates\x18\x0e \x03(\tR\tskipDates\"\xd4\x02\n" +
 	"\n" +
 	"Occurrence\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -3856,92 +3877,93 @@ var file_clockd_v1_clockd_proto_depIdxs = []int32{
 	4,  // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
 	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
 	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
-	42, // 8: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 9: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
-	41, // 10: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	41, // 11: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	42, // 12: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	41, // 13: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	7,  // 14: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
-	42, // 15: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
-	1,  // 16: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
-	9,  // 17: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	41, // 18: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 19: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,  // 20: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	42, // 21: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	42, // 22: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	42, // 23: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	11, // 24: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	9,  // 25: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	41, // 26: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 27: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	42, // 28: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,  // 29: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	42, // 30: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	42, // 31: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	42, // 32: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	42, // 33: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	7,  // 34: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
-	8,  // 35: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	42, // 36: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	13, // 37: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
-	42, // 38: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	10, // 39: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	12, // 40: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 41: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 42: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 43: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 44: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	14, // 45: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 46: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	42, // 47: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	42, // 48: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	12, // 49: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	12, // 50: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	41, // 51: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	42, // 52: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 53: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	42, // 54: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	41, // 55: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	28, // 56: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	29, // 57: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 58: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	41, // 59: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	12, // 60: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	36, // 61: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	42, // 62: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 63: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	10, // 64: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	39, // 65: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 66: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	40, // 67: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	27, // 68: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	15, // 69: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	17, // 70: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	19, // 71: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	21, // 72: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	23, // 73: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	25, // 74: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	37, // 75: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	30, // 76: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	32, // 77: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	34, // 78: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	16, // 79: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	18, // 80: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	20, // 81: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	22, // 82: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	24, // 83: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	26, // 84: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	38, // 85: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	31, // 86: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	33, // 87: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	35, // 88: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	79, // [79:89] is the sub-list for method output_type
-	69, // [69:79] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	42, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
+	42, // 9: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 10: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	41, // 11: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	41, // 12: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	42, // 13: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	41, // 14: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	7,  // 15: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
+	42, // 16: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	1,  // 17: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
+	9,  // 18: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
+	41, // 19: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 20: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
+	0,  // 21: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	42, // 22: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	42, // 23: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	42, // 24: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	11, // 25: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	9,  // 26: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	41, // 27: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 28: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	42, // 29: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,  // 30: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	42, // 31: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	42, // 32: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	42, // 33: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	42, // 34: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,  // 35: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,  // 36: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	42, // 37: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	13, // 38: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	42, // 39: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	10, // 40: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	12, // 41: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 42: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 43: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 44: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 45: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	14, // 46: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,  // 47: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	42, // 48: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	42, // 49: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	12, // 50: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	12, // 51: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	41, // 52: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	42, // 53: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 54: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	42, // 55: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	41, // 56: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	28, // 57: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	29, // 58: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 59: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	41, // 60: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	12, // 61: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	36, // 62: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	42, // 63: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 64: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	10, // 65: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	39, // 66: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 67: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	40, // 68: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	27, // 69: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	15, // 70: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	17, // 71: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	19, // 72: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	21, // 73: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	23, // 74: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	25, // 75: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	37, // 76: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	30, // 77: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	32, // 78: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	34, // 79: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	16, // 80: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	18, // 81: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	20, // 82: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	22, // 83: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	24, // 84: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	26, // 85: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	38, // 86: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	31, // 87: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	33, // 88: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	35, // 89: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	80, // [80:90] is the sub-list for method output_type
+	70, // [70:80] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
