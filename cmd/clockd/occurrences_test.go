@@ -30,7 +30,7 @@ func TestRepeatingAlarmsAreSetAndShownFromTheCommandLine(t *testing.T) {
 		}
 	}
 	has(run(false, "set", "shop", "report", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin", "--times", "7"),
-		"shop/report is scheduled", "repeats: 30 2 * * * Europe/Berlin", "7 times", "occurrence 1 at 2")
+		"shop/report is scheduled", "rings at 02:30, Europe/Berlin, 7 times at most", "repeats: 30 2 * * * Europe/Berlin", "7 times", "occurrence 1 at 2")
 	if next := run(false, "occurrences", "shop", "report", "--count", "5"); strings.Count(next, ":30:00.000Z") != 10 ||
 		!strings.Contains(next, "time-zone data 20") {
 		t.Errorf("five occurrences:\n%s", next)

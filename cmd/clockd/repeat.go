@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // repeatFlags are the options of an alarm that rings again.
@@ -78,6 +79,9 @@ func describeRepeat(a *client.Alarm) string {
 		return ""
 	}
 	var b strings.Builder
+	if rule, err := repeat.Parse(specOf(a.Repeat)); err == nil { // else the server is newer than this program
+		fmt.Fprintf(&b, "  rings %s\n", rule.Sentence())
+	}
 	fmt.Fprintf(&b, "  repeats: %s", schedule(a.Repeat))
 	for _, option := range []struct{ name, value string }{
 		{"counted from", shown(a.Repeat.Anchor)}, {"from", shown(a.Repeat.From)}, {"until", shown(a.Repeat.Until)},
