@@ -73,8 +73,8 @@ func answeredBy(d *amqp.Delivery) string {
 	return "amqp"
 }
 
-// delay reads milliseconds from a number, of which the whole part counts, or from a decimal string. Package clock
-// checks the range of an answer's.
+// delay reads milliseconds from a number, of which the whole part counts, or from a decimal string. A delay that no
+// Duration holds becomes the longest one: package clock checks the range.
 func delay(value any) (clock.Delay, error) {
 	ms, isNumber := number(value)
 	if s, isText := wire.Text(value); isText {
@@ -85,13 +85,9 @@ func delay(value any) (clock.Delay, error) {
 		return clock.Delay{}, errors.New("header x-delay is not a number of milliseconds")
 	}
 	const most = math.MaxInt64 / int64(time.Millisecond)
-	if ms > most || ms < -most {
-		return clock.Delay{}, errDelayOutOfRange
-	}
+	ms = min(max(ms, -most), most)
 	return clock.Delay{Given: true, Span: time.Duration(ms) * time.Millisecond}, nil
 }
-
-var errDelayOutOfRange = errors.New("header x-delay is out of range")
 
 // number returns the whole part of a number, at most the least or greatest int64.
 func number(value any) (int64, bool) {
@@ -100,6 +96,8 @@ func number(value any) (int64, bool) {
 		return wholePart(float64(v))
 	case float64:
 		return wholePart(v)
+	case amqp.Decimal:
+		return wholePart(float64(v.Value) / math.Pow10(int(v.Scale)))
 	default:
 		return integer(value)
 	}

@@ -60,6 +60,10 @@ func TestParseAnswerReadsEveryForm(t *testing.T) {
 			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(math.MaxUint32 * time.Millisecond)}},
 		"64 bits": {delayed(int64(0)),
 			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(0)}},
+		"longest": {delayed(int64(math.MaxInt64)),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(math.MaxInt64 / 1_000_000 * time.Millisecond)}},
+		"AMQP's decimal": {delayed(amqp.Decimal{Scale: 2, Value: 6_000_099}),
+			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
 		"decimal": {delayed("60000"),
 			clock.Answer{Kind: clock.Touch, Ring: ring, By: "amqp", Delay: given(time.Minute)}},
 		"decimal as bytes": {delayed([]byte("60000")),
@@ -93,8 +97,6 @@ var malformed = map[string]amqp.Delivery{
 		Headers: headers{"x-delay": "1s"}},
 	"x-delay is not a number of ": {Type: "alarm.touch", CorrelationId: "1.1.1",
 		Headers: headers{"x-delay": true}},
-	"x-delay is out of range": {Type: "alarm.touch", CorrelationId: "1.1.1",
-		Headers: headers{"x-delay": int64(math.MaxInt64)}},
 }
 
 func TestParseAnswerSaysWhyAMessageIsNoAnswer(t *testing.T) {

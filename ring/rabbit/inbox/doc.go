@@ -84,5 +84,6 @@
 //	                                 intake
 //	intake: queue or exchange for    a warning; nothing is taken                    a person declares it
 //	dead letters missing
-//	intake: the queue is a stream    a warning; nothing is taken                    a person chooses another queue
+//	intake: the queue is a stream,   a warning, and dead letters: they are told by  a person chooses another queue, or the
+//	or messages of one come again    the header x-stream-offset                     sender leaves the header out
 package inbox

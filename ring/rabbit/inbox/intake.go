@@ -162,9 +162,8 @@ func (t *intakeTurn) submit(ctx context.Context, batch []*incoming, settle func(
 // read returns the set of a message, or how to settle a message without one.
 func (t *intakeTurn) read(d *incoming) (*clock.Set, settlement) {
 	if fromStream(d) {
-		t.s.Warn(t.role(),
-			[]string{fmt.Sprintf("queue %q of the intake is a stream, which gives each message to every node: no message is taken", t.queue())})
-		return nil, settlement{delivery: d, action: actionLeave}
+		t.s.Warn(t.role(), []string{fmt.Sprintf("queue %q of the intake has messages of a stream: they go to the dead letters", t.queue())})
+		return nil, t.refuse(d, refuseMessage(clock.CodeInvalidValue, messageOfAStream))
 	}
 	if _, oversized := d.Headers[wire.HeaderOversized]; oversized && !t.whole {
 		t.count(resultOversized)
@@ -257,6 +256,10 @@ func (t *intakeTurn) judgeExisting(d *incoming, set *clock.Set, old *clock.Alarm
 				fmt.Sprintf("application %q has another alarm %q", set.Application, set.BusinessID)))
 	}
 }
+
+// messageOfAStream is the reason why a message with the header of streams is refused. It may also be a message that was
+// taken from a stream and published again with its headers.
+const messageOfAStream = "the message has the header x-stream-offset: a stream gives each message to every node, and each would set an alarm"
 
 // codeIDTaken is the code of a message whose business id belongs to an alarm with another content.
 const codeIDTaken = "id_taken"

@@ -621,7 +621,10 @@ func TestTimesOfMessages(t *testing.T) {
 		code   string
 	}{
 		{"x-delay", int32(0), now, ""},
-		{"x-delay", int64(-1) << 60, 0, clock.CodeOutOfRange},
+		{"x-delay", int64(-1) << 60, now, ""},
+		{"x-delay", int64(math.MinInt64), now, ""},
+		{"x-delay", "-9223372036854775809", now, ""},
+		{"x-delay", amqp.Decimal{Scale: 1, Value: 600_009}, now.Add(time.Minute), ""},
 		{"x-delay", int64(-60_000), now, ""},
 		{"x-delay", 60_000.9, now.Add(time.Minute), ""},
 		{"x-delay", float32(60_000.5), now.Add(time.Minute), ""},
@@ -791,16 +794,38 @@ func TestIntakeWithoutItsQueueOrExchangeSaysSo(t *testing.T) {
 }
 
 // A stream gives each message to every node, so the intake would double each message without an id.
-func TestIntakeTakesNothingFromAStream(t *testing.T) {
+func TestMessagesOfAStreamAreDeadLetters(t *testing.T) {
 	t.Parallel()
-	i, setter := newIntakeTest(t, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeStream}), newMemorySetter()
-	i.run(setter)
-	rabbittest.Eventually(t, time.Minute, "a warning", func() bool {
-		i.publish(amqp.Publishing{MessageId: "m"})
-		return strings.Contains(strings.Join(i.cfg.warnings.all(), "\n"), "is a stream")
-	})
-	if len(setter.all()) != 0 {
-		t.Error("a message of a stream is an alarm")
+	for name, args := range map[string]amqp.Table{
+		"stream": {amqp.QueueTypeArg: amqp.QueueTypeStream}, "published again": rabbittest.Quorum,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i, setter := newIntakeTest(t, args), newMemorySetter()
+			in, _ := i.run(setter)
+			message := amqp.Publishing{MessageId: "m"}
+			if name == "published again" {
+				message.Headers = amqp.Table{"x-stream-offset": int64(7)}
+			}
+			rabbittest.Eventually(t, time.Minute, "a warning and a dead letter", func() bool {
+				i.publish(message) // a consumer of a stream gets only messages that are published after its start
+				return strings.Contains(strings.Join(i.cfg.warnings.all(), "\n"), "messages of a stream") &&
+					in.counted(resultDeadLetter) > 0
+			})
+			d := i.Take(i.deadQueue, 1)[0]
+			if d.Headers[headerRefusalCode] != clock.CodeInvalidValue || d.Headers[headerRefusalDetail] != messageOfAStream {
+				t.Errorf("the dead letter has the headers %v", d.Headers)
+			}
+			if len(setter.all()) != 0 {
+				t.Error("a message of a stream is an alarm")
+			}
+			if name == "published again" { // the others pass, also beside one that takes the whole turn of a large message
+				i.publish(amqp.Publishing{MessageId: "large", Body: bytes.Repeat([]byte("b"), 10*clock.DefaultMaxPayload)})
+				i.publish(message)
+				i.publish(amqp.Publishing{MessageId: "good"})
+				rabbittest.Eventually(t, time.Minute, "the good message is an alarm", func() bool { return len(setter.all()) == 1 })
+			}
+		})
 	}
 }
 

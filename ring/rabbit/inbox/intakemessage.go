@@ -148,7 +148,7 @@ func ringAtOf(d *incoming, in func(time.Duration) (clock.Instant, error)) (clock
 	if delayed != nil {
 		given, err := delay(delayed)
 		switch {
-		case errors.Is(err, errDelayOutOfRange), err == nil && given.Span > clock.MaxDelay:
+		case err == nil && given.Span > clock.MaxDelay:
 			return clock.NoInstant, refuseMessage(clock.CodeOutOfRange, "header x-delay is longer than 100 years")
 		case err != nil:
 			return clock.NoInstant, refuseMessage(clock.CodeInvalidValue, err.Error())

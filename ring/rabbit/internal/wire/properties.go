@@ -67,7 +67,7 @@ type Properties struct {
 	After  []byte // the values after the headers
 }
 
-// DivideProperties divides what encodeProperties has encoded.
+// DivideProperties divides what EncodeProperties has encoded.
 func DivideProperties(encoded []byte) (p Properties, err error) {
 	if len(encoded) < 2 {
 		return p, errCutProperties
