@@ -53,6 +53,9 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("version 2, not 1", "set", "shop", "--max-rings=3", "--if-version=1")
 			refused("version 2, not 0", "reset", "shop", "--if-version=0")
 			refused("target", "set", "shop", "--target=pigeon")
+			refused("target is \"\"", "set", "shop", "--target=", "--max-rings=3") // a script with a variable that is not set
+			refused("field webhook", "set", "shop", "--webhook-url=", "--max-rings=3")
+			refused("field ack_timeout", "set", "shop", "--ack-timeout=", "--max-rings=3")
 			refused("field retry.cap", "set", "shop", "--retry=cap=1ms")
 			want([]string{"alarm_targets  stream, pull\n"}, "set", "shop", "--alarm-targets=pull,stream")
 			refused("target is \"pigeon\"; it must be one of", "set", "shop", "--alarm-targets=pigeon")

@@ -28,7 +28,7 @@ type settingFlag struct {
 	name   string
 	object string // member of the document with the object; "": the document itself
 	change func(object map[string]any, value any) error
-	value  reflect.Value // zero: the flag is not given
+	value  reflect.Value // zero: the flag is not given; a pointer is not zero when an empty text is given
 }
 
 // makeFor makes the flags for documents of the form.
@@ -100,17 +100,17 @@ func (s *settingFlags) addField(add func(name string, zero any, tag, help string
 			f.Help+" The flag may be repeated; an empty value removes the name.")
 		flag(name, changeTexts(f))
 	case settings.KindSecrets:
-		add(name, "", `placeholder:"new|SECRET"`, f.Help+" This adds one: new makes it and prints it, as the first change without a secret does.")
+		add(name, new(string), `placeholder:"new|SECRET"`, f.Help+" This adds one: new makes it and prints it, as the first change without a secret does.")
 		flag(name, s.addSecret(f))
 		name = object + "-drop-" + f.Name
 		add(name, false, "", "Keep only the newest secret, after all receivers know it.")
 		flag(name, dropSecrets(f))
 	case settings.KindChoice:
-		add(name, "", fmt.Sprintf(`placeholder:"NAME" values:%q`, strings.Join(f.Choices, ",")),
+		add(name, new(string), fmt.Sprintf(`placeholder:"NAME" values:%q`, strings.Join(f.Choices, ",")),
 			f.Help+" One of: "+strings.Join(f.Choices, ", ")+".")
 		flag(name, replace)
 	default:
-		add(name, "", placeholder, f.Help)
+		add(name, new(string), placeholder, f.Help)
 		flag(name, replace)
 	}
 }
@@ -259,7 +259,7 @@ func (s *settingFlags) apply(form *settings.Form, document map[string]any) error
 		if changed[flag.object] = true; flag.object != "" {
 			object = objectIn(document, flag.object)
 		}
-		if err := flag.change(object, flag.value.Interface()); err != nil {
+		if err := flag.change(object, reflect.Indirect(flag.value).Interface()); err != nil {
 			return err
 		}
 	}
