@@ -1,6 +1,6 @@
 // Package clock is the domain of clockd. It has the alarm, the effect of each set, cancel and answer on an alarm, the
-// rules for trying a failed ring again, and the Service that applications talk to. It imports no other package of this
-// project. Stores, targets and the HTTP interface import it.
+// rules for trying a failed ring again, and the Service that applications talk to. Of this project it imports
+// package repeat alone. Stores, targets and the HTTP interface import it.
 //
 // # The life of an alarm
 //

@@ -18,6 +18,7 @@
 //	read.go        single reads, lists, keys in pieces
 //	readgate.go    places for reads
 //	list.go        the prefix of a list
+//	forecast.go    the due load by time
 //	due.go         due pages and their ends, overdue alarms
 //	setting.go     the versions of settings
 //	token.go       access tokens, and the counter of their changes
@@ -33,8 +34,6 @@
 //	notice.go      notices between nodes, where the engine can pass them
 //	row.go         the row of an alarm, in the order of its columns: the one list of them
 //	binder.go      parameters and arguments of statements, filled from rows by column name
-//	setting.go     settings of applications
-//	token.go       access tokens
 //	rows.go        the rows of attempts and keys, conversion of many rows
 //	decode.go      the columns of an alarm that may be unreadable
 //
