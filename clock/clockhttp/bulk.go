@@ -217,18 +217,7 @@ func decodeShift(raw []byte, into *int64) error {
 
 // decodeStates reads an array of names of states.
 func decodeStates(raw []byte, into *[]clock.State) error {
-	if isNull(raw) {
-		return nil
-	}
-	es, ok := arrayElements(raw)
-	if !ok {
-		return wrongType("state", `an array like ["scheduled"]`, raw)
-	}
-	for value, more := es.next(); more; value, more = es.next() {
-		var name string
-		if err := decodeString(value, "state", &name); err != nil {
-			return err
-		}
+	return decodeTexts(raw, "state", `["scheduled"]`, func(name string) error {
 		state, err := clock.ParseState(name)
 		if err != nil {
 			return clock.Invalid(clock.CodeInvalidValue, "state", err.Error())
@@ -236,8 +225,8 @@ func decodeStates(raw []byte, into *[]clock.State) error {
 		if !slices.Contains(*into, state) {
 			*into = append(*into, state)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // appendShift appends d in the form that decodeShift accepts, null for no shift.

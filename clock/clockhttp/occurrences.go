@@ -24,15 +24,12 @@ func (s *Server) occurrences(c echo.Context) error {
 		return clock.RingsOnce(a)
 	}
 	b := append([]byte(nil), `{"time_zone_data":"`...)
-	b = append(append(b, repeat.Data().Version()...), `","occurrences":[`...)
+	b = append(append(b, repeat.Data().Version()...), `","occurrences":`...)
 	repetition := a.Repetition()
-	for i, o := range a.Occurrences(count) {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = appendList(b, a.Occurrences(count), func(o *repeat.Occurrence, b []byte) []byte {
 		b = strconv.AppendInt(append(b, `{"number":`...), o.Number, 10)
 		b = appendInstant(append(b, `,"at":`...), clock.Instant(o.At))
-		b = append(appendInstant(append(b, `,"ring_at":`...), repetition.RingAt(o)), '}')
-	}
-	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "]}\n"...))
+		return append(appendInstant(append(b, `,"ring_at":`...), repetition.RingAt(*o)), '}')
+	})
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "}\n"...))
 }

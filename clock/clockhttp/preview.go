@@ -68,29 +68,21 @@ func AppendPreview(b []byte, rule *repeat.Rule, from clock.Instant, count int) [
 	b = appendString(append(b, `{"sentence":`...), rule.Sentence())
 	b = appendRule(append(b, `,"repeat":`...), rule)
 	b = appendString(append(b, `,"time_zone_data":`...), repeat.Data().Version())
-	b = append(b, `,"occurrences":[`...)
-	for i, o := range p.Occurrences {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = appendList(append(b, `,"occurrences":`...), p.Occurrences, func(o *repeat.Occurrence, b []byte) []byte {
 		b = strconv.AppendInt(append(b, `{"number":`...), o.Number, 10)
-		b = append(appendTimes(append(b, ','), rule, o.At), '}')
-	}
-	b = append(b, `],"clock_change":`...)
+		return append(appendTimes(append(b, ','), rule, o.At), '}')
+	})
+	b = append(b, `,"clock_change":`...)
 	if p.Change == nil {
 		return append(b, "null}"...)
 	}
 	b = appendInstant(append(b, `{"at":`...), clock.Instant(p.Change.At))
 	b = strconv.AppendInt(append(b, `,"offset_before":`...), p.Change.Before, 10)
 	b = strconv.AppendInt(append(b, `,"offset_after":`...), p.Change.After, 10)
-	b = append(b, `,"occurrences":[`...)
-	for i, at := range p.Change.Occurrences {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendTimes(append(b, '{'), rule, at), '}')
-	}
-	return append(b, "]}}"...)
+	b = appendList(append(b, `,"occurrences":`...), p.Change.Occurrences, func(at *int64, b []byte) []byte {
+		return append(appendTimes(append(b, '{'), rule, *at), '}')
+	})
+	return append(b, "}}"...)
 }
 
 // appendTimes appends the members at and local of an occurrence.

@@ -96,21 +96,12 @@ func (r *repeatSpec) member(name string, raw []byte) error {
 
 // decodeDates reads the dates of skip_dates, and the first one of too many.
 func decodeDates(raw []byte, field string, into *[]string) error {
-	if isNull(raw) {
-		return nil
-	}
-	es, ok := arrayElements(raw)
-	if !ok {
-		return wrongType(field, `an array like ["2026-12-25"]`, raw)
-	}
-	for value, more := es.next(); more && len(*into) <= repeat.MaxSkipDates; value, more = es.next() {
-		var date string
-		if err := decodeString(value, field, &date); err != nil {
-			return err
+	return decodeTexts(raw, field, `["2026-12-25"]`, func(date string) error {
+		if len(*into) <= repeat.MaxSkipDates {
+			*into = append(*into, date)
 		}
-		*into = append(*into, date)
-	}
-	return nil
+		return nil
+	})
 }
 
 // decodeAnchor reads an instant that may be near the epoch: no number looks like seconds.
@@ -171,14 +162,8 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 		b = append(append(append(b, `,"`...), count.name...), `":`...)
 		b = strconv.AppendInt(b, count.n, 10)
 	}
-	b = append(b, `},"next_occurrences":[`...)
-	for i, o := range a.Occurrences(clock.ShownOccurrences) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendInstant(b, clock.Instant(o.At))
-	}
-	return append(b, ']')
+	return appendList(append(b, `},"next_occurrences":`...), a.Occurrences(clock.ShownOccurrences),
+		func(o *repeat.Occurrence, b []byte) []byte { return appendInstant(b, clock.Instant(o.At)) })
 }
 
 // appendRule appends the rule in the form that a set accepts.
@@ -228,14 +213,7 @@ func appendRule(b []byte, rule *repeat.Rule) []byte {
 	}
 	if len(s.SkipDates) > 0 {
 		member("skip_dates")
-		b = append(b, '[')
-		for i, date := range s.SkipDates {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendString(b, date)
-		}
-		b = append(b, ']')
+		b = appendList(b, s.SkipDates, appendText)
 	}
 	number("times", s.Times)
 	duration("jitter", s.Jitter)

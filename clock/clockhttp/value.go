@@ -45,6 +45,27 @@ func decodeInt(raw []byte, field string, into *int) error {
 	return nil
 }
 
+// decodeTexts reads an array of strings, and calls take for each. null is an empty array.
+func decodeTexts(raw []byte, field, example string, take func(text string) error) error {
+	if isNull(raw) {
+		return nil
+	}
+	es, ok := arrayElements(raw)
+	if !ok {
+		return wrongType(field, "an array like "+example, raw)
+	}
+	for value, more := es.next(); more; value, more = es.next() {
+		var text string
+		if err := decodeString(value, field, &text); err != nil {
+			return err
+		}
+		if err := take(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func decodeInstant(raw []byte, field string, into *clock.Instant) error {
 	switch {
 	case isNull(raw):
