@@ -56,6 +56,9 @@ func (r Rule) around(at int64) (list []int64) {
 	return list
 }
 
+// shownLayout is RFC 3339 with milliseconds where there are some.
+const shownLayout = "2006-01-02T15:04:05.999Z07:00"
+
 // Local returns the time that the local clock shows at an instant, with its offset: 2026-10-25T02:30:00+02:00. The
 // local clock of a period shows UTC.
 func (r Rule) Local(at int64) string {
@@ -63,7 +66,7 @@ func (r Rule) Local(at int64) string {
 	if r.cron != nil {
 		location = r.zone.location
 	}
-	return time.UnixMilli(at).In(location).Format("2006-01-02T15:04:05.999Z07:00")
+	return time.UnixMilli(at).In(location).Format(shownLayout)
 }
 
 // nextChange returns the span of an instant and the first later one with another offset.

@@ -58,19 +58,22 @@ func Parse(spec Spec) (Rule, error) {
 	if err != nil || r.cron == nil {
 		return r, err
 	}
-	if n := len(r.Encode()); n > MaxStored {
-		return Rule{}, refuse("skip_dates", "the rule has %d bytes when it is stored, but may have %d: give fewer dates", n, MaxStored)
+	if len(r.spec.SkipDates) > 0 { // any rule without dates fits
+		if n := len(r.Encode()); n > MaxStored {
+			return Rule{}, refuse("skip_dates",
+				"the rule has %d bytes when it is stored, but may have %d: give fewer dates", n, MaxStored)
+		}
 	}
 	// Only calendar and time zone decide here: from today on, the search may end at the last year before 400 years.
 	const from = 946684800 // 2000-01-01
-	if _, ok := r.cron.nextLabel(from); !ok {
-		return Rule{}, refuse("cron", "the expression never occurs: no month has such a day")
+	if _, ok := r.cron.next(r.zone, from); ok {
+		return r, nil
 	}
-	if _, ok := r.cron.next(r.zone, from); !ok {
+	if _, ok := r.cron.nextLabel(from); ok {
 		return Rule{}, refuse("cron", "the expression never occurs: the local clock of %s skips each of its times",
 			r.spec.TimeZone)
 	}
-	return r, nil
+	return Rule{}, refuse("cron", "the expression never occurs: no month has such a day")
 }
 
 // parse is Parse for rules that may never occur.
@@ -116,7 +119,10 @@ func (r *Rule) parseCron() (err error) {
 		return err
 	}
 	for _, date := range r.spec.SkipDates {
-		day, _ := time.Parse(time.DateOnly, date) // check has read it
+		day, err := time.Parse(time.DateOnly, date)
+		if err != nil {
+			return refuse("skip_dates", "%.40q is not a date such as 2026-12-25", date)
+		}
 		r.cron.skip(day)
 	}
 	return nil
@@ -143,6 +149,10 @@ func (s *Spec) check() error {
 		return refuse("until", "until must be in the years from 1970 to 9999")
 	case s.Until != 0 && s.Until < s.From:
 		return refuse("until", "until is before from")
+	case s.Every != 0 && len(s.SkipDates) > 0:
+		return refuse("skip_dates", "skip_dates is for cron, not for every")
+	case len(s.SkipDates) > MaxSkipDates:
+		return refuse("skip_dates", "skip_dates has %d dates, but may have %d", len(s.SkipDates), MaxSkipDates)
 	case s.Times < 0 || s.Times > MaxTimes:
 		return refuse("times", "times must be from 1 to %d", int64(MaxTimes))
 	case s.Jitter < 0 || s.Jitter > MaxJitter:
@@ -150,27 +160,7 @@ func (s *Spec) check() error {
 	case s.LatestAfter < 0 || s.LatestAfter > MaxLatestAfter:
 		return refuse("latest_after", "latest_after must be from 1 ms to 366 days")
 	}
-	if err := s.checkSkipDates(); err != nil {
-		return err
-	}
 	return s.checkPolicies()
-}
-
-func (s *Spec) checkSkipDates() error {
-	switch {
-	case len(s.SkipDates) == 0:
-		return nil
-	case s.Every != 0:
-		return refuse("skip_dates", "skip_dates is for cron, not for every")
-	case len(s.SkipDates) > MaxSkipDates:
-		return refuse("skip_dates", "skip_dates has %d dates, but may have %d", len(s.SkipDates), MaxSkipDates)
-	}
-	for _, date := range s.SkipDates {
-		if _, err := time.Parse(time.DateOnly, date); err != nil {
-			return refuse("skip_dates", "%.40q is not a date such as 2026-12-25", date)
-		}
-	}
-	return nil
 }
 
 func (s *Spec) checkPolicies() error {

@@ -41,7 +41,7 @@ func (r Rule) Sentence() string {
 }
 
 func instantText(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00")
+	return time.UnixMilli(ms).UTC().Format(shownLayout)
 }
 
 // period writes milliseconds in the units of a rule: 90 minutes, 1 day.
@@ -103,21 +103,18 @@ func (c *cron) times() string {
 		return "at " + join(listed)
 	}
 	onlySecond := len(seconds) == 1 && seconds[0] == 0
-	onlyMinute := len(minutes) == 1
-	if low, high, run := c.hour.run(); onlySecond && onlyMinute && run {
-		if len(hours) == 24 {
-			return "at minute " + strconv.Itoa(minutes[0]) + " of every hour"
-		}
+	low, high := hours[0], hours[len(hours)-1]
+	if n := len(hours); onlySecond && len(minutes) == 1 && n < 24 && n == high-low+1 {
 		return "every hour from " + clockText(low, minutes[0], 0) + " to " + clockText(high, minutes[0], 0)
 	}
 	var parts []string
-	if !onlySecond {
-		parts = append(parts, c.second.pace("second", 60))
-	}
 	if onlySecond {
 		parts = append(parts, c.minute.pace("minute", 60))
-	} else if len(minutes) < 60 {
-		parts = append(parts, c.minute.named("minute", 60))
+	} else {
+		parts = append(parts, c.second.pace("second", 60))
+		if len(minutes) < 60 {
+			parts = append(parts, c.minute.named("minute", 60))
+		}
 	}
 	if len(hours) < 24 {
 		parts = append(parts, c.hour.named("hour", 24))
@@ -201,16 +198,6 @@ func (v *values) all() (all []int) {
 		all = append(all, n)
 	}
 	return all
-}
-
-// run reports whether the set is one range, and returns its ends.
-func (v *values) run() (low, high int, is bool) {
-	all := v.all()
-	if len(all) == 0 {
-		return 0, 0, false
-	}
-	low, high = all[0], all[len(all)-1]
-	return low, high, high-low+1 == len(all)
 }
 
 // mondayFirst returns a set of weekdays with Sunday as 7.
