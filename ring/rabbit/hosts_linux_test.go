@@ -2,13 +2,11 @@ package rabbit
 
 import (
 	"net"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
-	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 )
 
 // fullHost returns the address of a listener whose backlog is full. The operating system drops further attempts to
@@ -48,18 +46,8 @@ func TestHostThatIsCutOffLeavesTimeForTheNext(t *testing.T) {
 	cfg := configOf(b)
 	cfg.URL = rabbittest.WithHosts(t, b.URL, fullHost(t), second)
 	cfg.DialTimeout = 5 * time.Second
-	s, err := New(cfg, Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var watchers sync.WaitGroup
-	l, err := s.broker.Dial(t.Context(), roleControl, wire.Plain, &watchers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	watchers.Wait()
-	if l.Host().Name() != second {
-		t.Errorf("the connection leads to %s, want %s", l.Host().Name(), second)
+	_, host := dialledHost(t, cfg)
+	if host != second {
+		t.Errorf("the connection leads to %s, want %s", host, second)
 	}
 }

@@ -67,6 +67,23 @@ func connectionsTo(s *Session, role, host string) float64 {
 	return testutil.ToFloat64(s.metrics.connections.WithLabelValues(role, host))
 }
 
+// dialledHost opens a control connection of a new session, closes it, and returns the host that it led to.
+func dialledHost(tb testing.TB, cfg Config) (s *Session, host string) {
+	tb.Helper()
+	s, err := New(cfg, Deps{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var watchers sync.WaitGroup
+	l, err := s.broker.Dial(tb.Context(), roleControl, wire.Plain, &watchers)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l.Close()
+	watchers.Wait()
+	return s, l.Host().Name()
+}
+
 // dialsTo returns how often the role has dialled the host.
 func dialsTo(s *Session, role, host string) float64 {
 	return testutil.ToFloat64(s.metrics.dials.WithLabelValues(role, host))
@@ -325,20 +342,9 @@ func TestSlowHostIsNotLeft(t *testing.T) {
 		hosts = append(hosts, fmt.Sprintf("127.0.1.%d:1", i))
 	}
 	cfg.URL = rabbittest.WithHosts(t, b.URL, hosts...)
-	s, err := New(cfg, Deps{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var watchers sync.WaitGroup
-	l, err := s.broker.Dial(t.Context(), roleControl, wire.Plain, &watchers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	watchers.Wait()
-	if l.Host().Name() != first || connectionsTo(s, roleControl, first) != 0 {
-		t.Errorf("the connection leads to %s; %v are open after its end", l.Host().Name(),
-			connectionsTo(s, roleControl, first))
+	s, host := dialledHost(t, cfg)
+	if host != first || connectionsTo(s, roleControl, first) != 0 {
+		t.Errorf("the connection leads to %s; %v are open after its end", host, connectionsTo(s, roleControl, first))
 	}
 }
 
