@@ -83,7 +83,9 @@ func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 		row.State, row.NextTryTime, row.FinishedAt = Rung, NoInstant, now
 	}
 	if row.Progress.Repeats() && row.State.Over() {
+		before := row.Progress.OccurrenceCounts
 		row.Repetition().endOccurrence(&row.RingRow, true, now)
+		d.Counted = row.Progress.Since(before)
 	}
 	d.Alarm = row
 	return d

@@ -34,6 +34,7 @@ type Decision struct {
 	Err     error    // an *Error with Refuse; else nil
 	// RingAtBefore is when the alarm was to ring before a recomputation that changed it; 0 for other ops.
 	RingAtBefore Instant
+	Counted      OccurrenceCounts // occurrences that an answer has ended
 }
 
 // Writes reports whether the decision changes the row.

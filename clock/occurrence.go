@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/clockd/clockd/clock/repeat"
@@ -16,8 +17,9 @@ func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, 
 		return row, true
 	}
 	due := r.Rule.Due(r.Alarm, p.Current, int64(now), MissedGrace)
-	row.passNumbers(due.Missed)
-	p.Missed, p.RingsBefore, p.DecidedUntil = p.Missed+due.Missed, row.RingNo, int64(now)
+	row.passNumbers(due.Missed + due.Outside)
+	p.Missed, p.Outside = p.Missed+due.Missed, p.Outside+due.Outside
+	p.RingsBefore, p.DecidedUntil = row.RingNo, int64(now)
 	if len(due.Ring) > 0 {
 		if p.Current != due.Ring[0] { // otherwise its label, and Next, stay: a node with newer time-zone data may have computed them
 			r.begin(p, due.Ring[0])
@@ -51,19 +53,33 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 
 // endOccurrence moves the row, whose current occurrence has just ended the alarm, to the next occurrence. The alarm
 // stays over if there is none. begun says that the occurrence was tried before the ring that ended it, or waited for an
-// acknowledgement: then occurrences that came due meanwhile overlap with it.
+// acknowledgement: then occurrences that came due meanwhile overlap with it. The alarm pauses if the rule wants that
+// after the failed occurrences in a row.
 func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 	p := &row.Progress
 	switch {
 	case row.State == Rung:
 		p.Rung++
+		p.FailedInRow = 0
 	case row.State == Expired && !begun:
 		p.Missed++
 		row.passNumbers(1)
 	default:
 		p.Failed++
+		p.FailedInRow++
 		row.passNumbers(1)
 	}
+	r.goOn(row, begun, now)
+	if r.Rule.PausesAfter(p.FailedInRow) && !row.State.Over() {
+		row.pause(now)
+		row.LastError = bounded(fmt.Sprintf("paused, because %d occurrences in a row failed; the last one: %s",
+			p.FailedInRow, row.LastError))
+	}
+}
+
+// goOn moves the row, whose current occurrence has ended, to the next occurrence if there is one.
+func (r Repetition) goOn(row *RingRow, begun bool, now Instant) {
+	p := &row.Progress
 	next := p.Next
 	if next.Number != 0 && begun && int64(r.RingAt(next)) > p.DecidedUntil {
 		over := r.Rule.Overlapped(r.Alarm, next, int64(now))
@@ -77,6 +93,12 @@ func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 		}
 	}
 	r.wait(row, next, now)
+}
+
+// pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it.
+func (r *RingRow) pause(now Instant) {
+	r.State, r.NextTryTime, r.UpdateTime = Paused, NoInstant, now
+	r.undecide()
 }
 
 // passNumbers gives the numbers of the next n rings to occurrences that do not ring, so that no later occurrence rings
@@ -103,6 +125,7 @@ func (p *Progress) kick() {
 	switch {
 	case p.Failed > 0:
 		p.Failed--
+		p.FailedInRow = max(p.FailedInRow-1, 0)
 	case p.Missed > 0:
 		p.Missed--
 	}

@@ -23,20 +23,42 @@ type Progress struct {
 	// without another decision.
 	DecidedUntil int64
 	Label        int64 // repeat.Rule.Label of Current, by the time-zone data that computed it; 0: none
+	PreviousAt   int64 // occurrence before Current, whether it rang or not; 0: Current is the first one, or a build stored the row that does not know this field
 	RingsBefore  int   // confirmed rings of the generation before Current
 	Queued       bool  // Current waited for the end of an earlier ring: it rings, and occurrences after it were skipped for it
 	Kicked       bool  // a person has kicked Current: it may ring however late
 
-	Rung    int64 // occurrences that ended after a ring, acknowledged where that is wanted
-	Missed  int64 // occurrences that came due while nothing could ring them, and did not ring
-	Skipped int64 // occurrences that came due while an earlier ring was not over, and did not ring
-	Failed  int64 // occurrences that ended without a confirmed or acknowledged ring, after at least one try
+	OccurrenceCounts     // of the generation
+	FailedInRow      int // failed occurrences since the last rung one, and since the last resume
 
 	// Lateness of occurrences with a confirmed ring, also if they were not acknowledged later, in ms: the claim of the
 	// first confirmed ring minus the occurrence's RingAt, which has the jitter.
 	Lateness    int64 // of the latest one
 	LatenessMax int64 // of all
 	LatenessSum int64 // of all
+}
+
+// OccurrenceCounts counts occurrences by how they ended.
+type OccurrenceCounts struct {
+	Rung    int64 // ended after a ring, acknowledged where that is wanted
+	Missed  int64 // came due while nothing could ring them, and did not ring; Outside has further ones
+	Outside int64 // missed, and older than the rule's missed_window
+	Skipped int64 // came due while an earlier ring was not over, and did not ring
+	Failed  int64 // ended without a confirmed or acknowledged ring, after at least one try
+}
+
+// Since returns the counts without earlier ones.
+func (c *OccurrenceCounts) Since(before OccurrenceCounts) OccurrenceCounts {
+	return OccurrenceCounts{
+		Rung: c.Rung - before.Rung, Missed: c.Missed - before.Missed, Outside: c.Outside - before.Outside,
+		Skipped: c.Skipped - before.Skipped, Failed: c.Failed - before.Failed,
+	}
+}
+
+// Add adds other counts.
+func (c *OccurrenceCounts) Add(other OccurrenceCounts) {
+	c.Rung, c.Missed, c.Outside = c.Rung+other.Rung, c.Missed+other.Missed, c.Outside+other.Outside
+	c.Skipped, c.Failed = c.Skipped+other.Skipped, c.Failed+other.Failed
 }
 
 // storedProgress is the JSON of a Progress in a database column. The view alarm_report reads its members.
@@ -47,13 +69,16 @@ type storedProgress struct {
 	NextAt       int64 `json:"next_at,omitempty"`
 	DecidedUntil int64 `json:"decided,omitempty"`
 	Label        int64 `json:"label,omitempty"`
+	PreviousAt   int64 `json:"prev_at,omitempty"`
 	RingsBefore  int   `json:"rings,omitempty"`
 	Queued       bool  `json:"queued,omitempty"`
 	Kicked       bool  `json:"kicked,omitempty"`
 	Rung         int64 `json:"rung,omitempty"`
 	Missed       int64 `json:"missed,omitempty"`
+	Outside      int64 `json:"outside,omitempty"`
 	Skipped      int64 `json:"skipped,omitempty"`
 	Failed       int64 `json:"failed,omitempty"`
+	FailedInRow  int   `json:"failed_in_row,omitempty"`
 	Lateness     int64 `json:"late,omitempty"`
 	LatenessMax  int64 `json:"late_max,omitempty"`
 	LatenessSum  int64 `json:"late_sum,omitempty"`
@@ -70,9 +95,9 @@ func (p *Progress) Encode() string {
 	}
 	text, err := json.Marshal(storedProgress{
 		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At,
-		DecidedUntil: p.DecidedUntil,
-		Label:        p.Label, RingsBefore: p.RingsBefore, Queued: p.Queued, Kicked: p.Kicked, Rung: p.Rung, Missed: p.Missed,
-		Skipped: p.Skipped, Failed: p.Failed,
+		DecidedUntil: p.DecidedUntil, Label: p.Label, PreviousAt: p.PreviousAt, RingsBefore: p.RingsBefore,
+		Queued: p.Queued, Kicked: p.Kicked, Rung: p.Rung, Missed: p.Missed, Outside: p.Outside, Skipped: p.Skipped,
+		Failed: p.Failed, FailedInRow: p.FailedInRow,
 		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
 	})
 	if err != nil { // no field has a type that fails
@@ -98,8 +123,11 @@ func DecodeProgress(text string) (Progress, error) {
 	return Progress{
 		Current:      repeat.Occurrence{At: s.At, Number: s.Number},
 		Next:         repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
-		DecidedUntil: s.DecidedUntil, Label: s.Label, RingsBefore: s.RingsBefore, Queued: s.Queued, Kicked: s.Kicked,
-		Rung: s.Rung, Missed: s.Missed, Skipped: s.Skipped, Failed: s.Failed,
+		DecidedUntil: s.DecidedUntil, Label: s.Label, PreviousAt: s.PreviousAt, RingsBefore: s.RingsBefore,
+		Queued: s.Queued, Kicked: s.Kicked, FailedInRow: s.FailedInRow,
+		OccurrenceCounts: OccurrenceCounts{
+			Rung: s.Rung, Missed: s.Missed, Outside: s.Outside, Skipped: s.Skipped, Failed: s.Failed,
+		},
 		Lateness: s.Lateness, LatenessMax: s.LatenessMax, LatenessSum: s.LatenessSum,
 	}, nil
 }
@@ -140,8 +168,15 @@ func (r Repetition) first(now Instant) (p Progress, ok bool) {
 	return p, ok
 }
 
-// begin makes an occurrence the current one.
+// begin makes an occurrence the current one. It is not before the one that is current.
 func (r Repetition) begin(p *Progress, o repeat.Occurrence) {
+	switch o.Number {
+	case p.Current.Number:
+	case p.Current.Number + 1:
+		p.PreviousAt = p.Current.At // 0 before the first one
+	default:
+		p.PreviousAt = r.Rule.Before(o)
+	}
 	p.Current, p.Next, p.Label = o, r.following(o), r.Rule.Label(o.At)
 }
 
@@ -158,6 +193,14 @@ func (r Repetition) following(o repeat.Occurrence) repeat.Occurrence {
 // over.
 func (r *RingRow) begun() bool {
 	return r.RetryTimes > 0 || r.InDoubt || r.Claimed() || r.RingNo > r.Progress.RingsBefore
+}
+
+// undecide lets the next claim decide again which occurrences ring, unless the current one has begun, or occurrences
+// after it were skipped for it.
+func (r *RingRow) undecide() {
+	if !r.begun() && !r.Progress.Queued {
+		r.Progress.DecidedUntil = 0
+	}
 }
 
 // ParseRule returns the rule that a set's repeat asks for. A refusal names the member of repeat, and the place of the

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -26,8 +27,10 @@ type occurrenceModel struct {
 	begun     bool                // current was tried
 	queued    bool                // current, or the only element of backlog, waited for the end of an earlier ring
 	ringAt    func(repeat.Occurrence) Instant
-
-	rung, missed, skipped, failed int64
+	all       []repeat.Occurrence // of the rule
+	counts    OccurrenceCounts
+	inRow     int // failed occurrences in a row
+	paused    bool
 }
 
 // due takes the undecided occurrences that are due off the list.
@@ -48,34 +51,68 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 		return m.current, true
 	}
 	due := m.due(now)
+	for m.spec.MissedWindow > 0 && len(due) > 0 && now-m.ringAt(due[0]) > Instant(m.spec.MissedWindow) {
+		m.counts.Outside++
+		due = due[1:]
+	}
 	keep := 1
 	if m.spec.Missed == repeat.MissedAll {
 		keep = m.spec.MissedLimit
 	}
 	kept := due[max(len(due)-keep, 0):]
-	m.missed += int64(len(due) - len(kept))
+	m.counts.Missed += int64(len(due) - len(kept))
 	if m.spec.Missed == repeat.MissedSkip && now-m.ringAt(kept[0]) > MissedGrace {
-		m.missed++
+		m.counts.Missed++
+		return repeat.Occurrence{}, false
+	}
+	if len(kept) == 0 {
 		return repeat.Occurrence{}, false
 	}
 	m.current, m.backlog = kept[0], kept[1:]
 	return m.current, true
 }
 
+// before returns the time of the occurrence before o; 0: there is none.
+func (m *occurrenceModel) before(o repeat.Occurrence) int64 {
+	if o.Number == 1 {
+		return 0
+	}
+	return m.all[o.Number-2].At
+}
+
 // end ends the current occurrence. count is the counter of its end.
 func (m *occurrenceModel) end(count *int64, now Instant) {
 	*count++
+	switch count {
+	case &m.counts.Failed:
+		m.inRow++
+	case &m.counts.Rung:
+		m.inRow = 0
+	}
 	m.queued = false
 	if m.begun && len(m.backlog) == 0 {
 		overlapping := m.due(now)
-		m.skipped += int64(len(overlapping))
+		m.counts.Skipped += int64(len(overlapping))
 		if m.spec.Overlap == repeat.OverlapQueueOne && len(overlapping) > 0 {
-			m.skipped--
+			m.counts.Skipped--
 			m.backlog, m.queued = overlapping[:1], true
 		}
 	}
 	m.current, m.begun = repeat.Occurrence{}, false
+	if m.spec.PauseAfter > 0 && m.inRow >= m.spec.PauseAfter && len(m.backlog)+len(m.undecided) > 0 {
+		m.pause()
+	}
 }
+
+// pause puts decisions back: after it, the due occurrences are decided again.
+func (m *occurrenceModel) pause() {
+	m.paused = true
+	if !m.begun && !m.queued {
+		m.backlog, m.undecided = nil, append(slices.Clone(m.backlog), m.undecided...)
+	}
+}
+
+func (m *occurrenceModel) resume() { m.paused, m.inRow = false, 0 }
 
 // unsent puts a decision back: the ring was not sent.
 func (m *occurrenceModel) unsent() {
@@ -107,6 +144,10 @@ func newRepeatLife(t *rapid.T) *repeatLife {
 		Overlap: rapid.SampledFrom([]repeat.Overlap{repeat.OverlapSkip, repeat.OverlapQueueOne}).Draw(t, "overlap"),
 
 		LatestAfter: rapid.SampledFrom([]int64{0, 0, 5000}).Draw(t, "latest after"),
+		PauseAfter:  rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "pause after"),
+	}
+	if spec.Missed != repeat.MissedSkip {
+		spec.MissedWindow = rapid.SampledFrom([]int64{0, 0, 10_000, 20_000}).Draw(t, "missed window")
 	}
 	if spec.Missed == repeat.MissedAll {
 		spec.MissedLimit = rapid.IntRange(1, 6).Draw(t, "missed limit")
@@ -134,7 +175,8 @@ func newRepeatLife(t *rapid.T) *repeatLife {
 	l.row.ID = 7
 	l.model.ringAt = l.row.Repetition().RingAt
 	first, _ := l.row.Repeat.First(int64(l.now))
-	l.model.undecided = l.row.Repeat.Occurrences(first, 4000)
+	l.model.all = l.row.Repeat.Occurrences(first, 4000)
+	l.model.undecided = l.model.all
 	return l
 }
 
@@ -148,6 +190,8 @@ func TestRandomLivesOfRepeatingAlarmsFollowTheModel(t *testing.T) {
 			"claim":     l.claim,
 			"answer":    l.answer,
 			"recompute": l.recompute,
+			"pause":     l.pause,
+			"resume":    l.resume,
 			"time":      func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 2500).Draw(t, "ms")) },
 			"outage":    func(t *rapid.T) { l.now += Instant(rapid.IntRange(5000, 60_000).Draw(t, "ms")) },
 		})
@@ -176,6 +220,9 @@ func (l *repeatLife) claim(t *rapid.T) {
 	}
 	if ring.Occurrence() != want {
 		t.Fatalf("the ring is of %v, the model says %v", ring.Occurrence(), want)
+	}
+	if before := l.model.before(want); chosen.Progress.PreviousAt != before {
+		t.Fatalf("the occurrence before %v is at %d, the model says %d", want, chosen.Progress.PreviousAt, before)
 	}
 	switch {
 	case ring.LatestRingAt != NoInstant && ring.LatestRingAt < l.now:
@@ -209,12 +256,12 @@ func (l *repeatLife) settle(t *rapid.T, ring *Ring, outcome Outcome) {
 	case outcome.Kind == Unsent:
 		m.unsent()
 	case outcome.Kind == TooLate && !m.begun:
-		m.end(&m.missed, l.now)
+		m.end(&m.counts.Missed, l.now)
 	case outcome.Kind == TooLate || outcome.Kind == Unacknowledged || outcome.Final ||
 		exhausted && (outcome.Kind == Returned || outcome.Kind == Nacked):
-		m.end(&m.failed, l.now)
+		m.end(&m.counts.Failed, l.now)
 	case outcome.Kind == Confirmed && ring.AckTimeout == 0:
-		m.end(&m.rung, l.now)
+		m.end(&m.counts.Rung, l.now)
 	default:
 		m.begun = true
 	}
@@ -234,15 +281,34 @@ func (l *repeatLife) answer(t *rapid.T) {
 	l.row = d.Alarm
 	switch kind {
 	case Ack:
-		l.model.end(&l.model.rung, l.now)
+		l.model.end(&l.model.counts.Rung, l.now)
 	case Bury:
-		l.model.end(&l.model.failed, l.now)
+		l.model.end(&l.model.counts.Failed, l.now)
 	default:
 	}
 	if again := (Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: Ack}}).Decide(&l.row, l.now); kind == Ack &&
 		again.Verdict != Refuse {
 		t.Fatal("the ring is answered twice")
 	}
+}
+
+func (l *repeatLife) pause(t *rapid.T) {
+	d := Op{Pause: &Pause{Key: l.row.Key}}.Decide(&l.row, l.now)
+	if may := l.row.State == Scheduled && !l.row.InDoubt; may != (d.Verdict == Amend) {
+		t.Fatalf("the pause of a row that is %s, in doubt: %v, is %s", l.row.State, l.row.InDoubt, d.Verdict)
+	} else if !may {
+		return
+	}
+	l.row = d.Alarm
+	l.model.pause()
+}
+
+func (l *repeatLife) resume(t *rapid.T) {
+	if l.row.State != Paused {
+		t.Skip("nothing to resume")
+	}
+	l.row = Op{Resume: &Resume{Key: l.row.Key}}.Decide(&l.row, l.now).Alarm
+	l.model.resume()
 }
 
 // recompute demands that a recomputation by the same time-zone data changes nothing.
@@ -255,9 +321,11 @@ func (l *repeatLife) recompute(t *rapid.T) {
 
 func (l *repeatLife) check(t *rapid.T) {
 	p, m := &l.row.Progress, &l.model
-	if p.Rung != m.rung || p.Missed != m.missed || p.Skipped != m.skipped || p.Failed != m.failed {
-		t.Fatalf("rung %d, missed %d, skipped %d, failed %d; the model has %d, %d, %d, %d",
-			p.Rung, p.Missed, p.Skipped, p.Failed, m.rung, m.missed, m.skipped, m.failed)
+	if p.OccurrenceCounts != m.counts || p.FailedInRow != m.inRow {
+		t.Fatalf("counts %+v, %d failed in a row; the model has %+v, %d", p.OccurrenceCounts, p.FailedInRow, m.counts, m.inRow)
+	}
+	if paused := l.row.State == Paused; paused != m.paused {
+		t.Fatalf("paused: %v, the model says %v", paused, m.paused)
 	}
 	left := len(m.backlog) + len(m.undecided)
 	if m.current.Number != 0 {
@@ -269,10 +337,10 @@ func (l *repeatLife) check(t *rapid.T) {
 	if l.row.State.Over() {
 		return
 	}
-	if l.row.NextTryTime == NoInstant {
-		t.Fatalf("the alarm is %s and not due", l.row.State)
+	if due := l.row.NextTryTime != NoInstant; due == m.paused {
+		t.Fatalf("the alarm is %s, and due: %v", l.row.State, due)
 	}
-	decided := p.Rung + p.Missed + p.Skipped + p.Failed // with queue_one also occurrences after the current one
+	decided := p.Rung + p.Missed + p.Outside + p.Skipped + p.Failed // with queue_one also occurrences after the current one
 	if p.Current.Number > decided+1 || p.Current.Number <= decided && m.spec.Overlap != repeat.OverlapQueueOne {
 		t.Fatalf("occurrence %d is current after %d ended", p.Current.Number, decided)
 	}
@@ -284,13 +352,13 @@ func (l *repeatLife) check(t *rapid.T) {
 
 func TestKickTakesTheLastOccurrenceOutOfTheCounts(t *testing.T) {
 	for _, c := range []struct{ before, failed, missed int64 }{{1, 0, 2}, {0, 0, 1}} {
-		p := Progress{Failed: c.before, Missed: 2}
-		if p.kick(); p.Failed != c.failed || p.Missed != c.missed || !p.Kicked {
+		p := Progress{OccurrenceCounts: OccurrenceCounts{Failed: c.before, Missed: 2}, FailedInRow: int(c.before)}
+		if p.kick(); p.Failed != c.failed || p.Missed != c.missed || p.FailedInRow != 0 || !p.Kicked {
 			t.Errorf("after a kick with %d failed: %+v", c.before, p)
 		}
 	}
 	p := Progress{}
-	if p.kick(); p.Failed != 0 || p.Missed != 0 { // its row was unreadable, so nothing was counted
+	if p.kick(); p.OccurrenceCounts != (OccurrenceCounts{}) { // its row was unreadable, so nothing was counted
 		t.Errorf("counts below 0: %+v", p)
 	}
 }

@@ -93,6 +93,9 @@ func (w *Writer) finish(p *Pending, d *Decision, now time.Time) {
 	if w.metrics.Op != nil {
 		w.metrics.Op(p.op, d.Verdict, took, d.Err)
 	}
+	if w.metrics.Occurrences != nil && d.Counted != (OccurrenceCounts{}) {
+		w.metrics.Occurrences(d.Counted)
+	}
 	if w.log.Enabled(context.Background(), slog.LevelDebug) {
 		w.logOp(&p.op, d, took)
 	}

@@ -50,6 +50,7 @@ func (l *Loop) expireRound(ctx context.Context, from store.Position) store.Posit
 			return from
 		}
 		l.countEnded(page.Ended)
+		l.countOccurrences(page.Counted)
 		l.feeder.Offer(l.heap.expectReoffer(page.Moved))
 		if from = page.Next; from == (store.Position{}) {
 			break

@@ -241,6 +241,7 @@ func (l *lateClaim) noteSettled(s *lateSettlement) {
 	if s.postpones {
 		l.dueAgain = s.begun.Add(clock.AwaitTimeout)
 	}
+	l.loop.countFates(l.rings, s.fates)
 	s.countOutcomes(l.rings, s.outcomes)
 	l.loop.metrics.rung(l.rings, s.outcomes, s.now)
 	l.loop.observe(Delivery{Target: l.crew.Kind, Rings: l.rings, Outcomes: s.outcomes, Now: s.now, Late: true})

@@ -57,6 +57,9 @@ type Deps struct {
 	// Observe is called once for each delivery, after its end, and for late outcomes. It must not block, and must not
 	// keep or change the slices. Workers call it at the same time. Nil: nobody observes.
 	Observe func(Delivery)
+	// Occurrences is called with the occurrences of repeating alarms that a claim or a settlement has ended. It must not
+	// block. Goroutines call it at the same time. Nil: nobody counts them.
+	Occurrences func(clock.OccurrenceCounts)
 }
 
 // Loop rings due alarms. One goroutine decides which alarms ring next, and a few workers ring them.
@@ -72,6 +75,8 @@ type Loop struct {
 	log      *slog.Logger
 	metrics  *metrics
 	observer func(Delivery) // Deps.Observe
+
+	occurrences func(clock.OccurrenceCounts) // Deps.Occurrences
 
 	results       chan result       // results of batches; room for one per worker
 	events        chan laneEvent    // changes of idle workers' lanes; unbuffered
@@ -118,6 +123,7 @@ func New(cfg Config, deps Deps) (*Loop, error) {
 		cfg: cfg, heap: deps.Heap, database: deps.Database, crews: newCrews(cfg, deps, m), time: deps.Time,
 		feeder: deps.Feeder,
 		timer:  deps.Timer, log: deps.Log, metrics: m, observer: deps.Observe,
+		occurrences:   deps.Occurrences,
 		results:       make(chan result, Connections(cfg.Workers, len(deps.Routes))),
 		earlyConfirms: make(chan earlyConfirm, len(deps.Routes)*QuarantineWorkers*cfg.BatchRows),
 		events:        make(chan laneEvent), changed: make(chan struct{}, 1), lateTallies: make(chan lateTallies),
@@ -407,11 +413,30 @@ func (l *Loop) CheckClaims() error {
 		time.Since(t.since).Round(time.Second), t.cause)
 }
 
-// countEnded counts and logs alarms that ended without a ring.
+// countFates counts the ends of alarms and of occurrences that a committed settlement has written.
+func (l *Loop) countFates(rings []clock.Ring, fates []clock.Fate) {
+	var counts clock.OccurrenceCounts
+	for i := range fates {
+		f, r := &fates[i], &rings[i]
+		counts.Add(f.Progress.Since(r.Before.Progress.OccurrenceCounts))
+		if f.NextTryTime == clock.NoInstant && f.State != clock.Rung {
+			l.countEnded([]store.EndedAlarm{{Key: r.Key, ID: r.AlarmID, State: f.State, Reason: f.LastError}})
+		}
+	}
+	l.countOccurrences(counts)
+}
+
+func (l *Loop) countOccurrences(counts clock.OccurrenceCounts) {
+	if l.occurrences != nil && counts != (clock.OccurrenceCounts{}) {
+		l.occurrences(counts)
+	}
+}
+
+// countEnded counts and logs alarms that expired, died, or paused because their occurrences failed.
 func (l *Loop) countEnded(ended []store.EndedAlarm) {
 	for i := range ended {
 		l.metrics.ended.WithLabelValues(ended[i].State.String()).Inc()
-		l.log.Debug("alarm ended without a ring", "application", ended[i].Application, "business_id",
+		l.log.Debug("alarm ended without success", "application", ended[i].Application, "business_id",
 			ended[i].BusinessID,
 			"alarm_id", ended[i].ID, "state", ended[i].State.String(), "reason", ended[i].Reason)
 	}

@@ -38,7 +38,7 @@ func newMetrics(reg prometheus.Registerer, h *Heap) *metrics {
 			Name: "clockd_ring_rings_total", Help: "Tries of rings, by outcome.",
 		}, []string{"outcome"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "clockd_ring_ended_total", Help: "Alarms that ended without a ring, by state.",
+			Name: "clockd_ring_ended_total", Help: "Alarms that expired or died, and repeating alarms that paused because their occurrences failed, by state.",
 		}, []string{"state"}),
 		lateness: histogram("lateness_seconds",
 			"Time from an alarm's due time to its first confirmed ring, without alarms that needed a second try.",

@@ -134,6 +134,7 @@ func (w *worker) round(ctx context.Context, b batch, atMostOnce bool) (r result,
 	r.load = loadOf(time.Since(began), w.loop.cfg.WriteTimeout)
 	r.putBack, r.elsewhere, r.reoffered = toClaimAgain(b.entries, claim, now), claim.Elsewhere, claim.Moved
 	w.loop.countEnded(claim.Ended)
+	w.loop.countOccurrences(claim.Counted)
 	if len(claim.Rings) == 0 {
 		return r, claim.AtMostOnce
 	}
@@ -266,6 +267,9 @@ func (w *worker) settle(ctx context.Context, r *result, d *deliveredClaim) {
 		d.fates, d.settledNow = r.decideFates(d.Rings, d.outcomes, now, clock.FateOf), now
 		w.loop.heap.await(d.Rings, d.fates)
 		r.err = w.finish(ctx, d, func(ctx context.Context) error { return d.Settler.Settle(ctx, now, d.fates) })
+		if r.err == nil {
+			w.loop.countFates(d.Rings, d.fates)
+		}
 	}
 	r.settleFailed = r.err != nil
 	r.load = max(r.load, loadOf(time.Since(d.settleBegan), clock.IdleInTransaction-w.loop.cfg.ReplyTimeout))

@@ -24,8 +24,9 @@ type Candidate struct {
 	Repetition    clock.Repetition // of a repeating alarm; its LatestRingAt is NoInstant until Judge has chosen an occurrence
 	Unreadable    string           // why the row cannot be read; empty for a readable row
 
-	Chosen bool           // Judge has chosen another occurrence than the stored one, or counted missed occurrences
-	Moved  *clock.RingRow // row to write instead of a ring: no occurrence rings now; nil: the row rings
+	Chosen  bool                   // Judge has chosen another occurrence than the stored one, or counted missed occurrences
+	Moved   *clock.RingRow         // row to write instead of a ring: no occurrence rings now; nil: the row rings
+	Counted clock.OccurrenceCounts // occurrences that Judge has ended
 }
 
 // Addressee returns the addressee of the row's rings.
@@ -174,6 +175,7 @@ func (c *Candidate) chooseOccurrence(now clock.Instant) {
 	}
 	stored := c.RingRow
 	row, rings := c.Repetition.ChooseOccurrence(c.RingRow, now)
+	c.Counted = row.Progress.Since(stored.Progress.OccurrenceCounts)
 	if !rings {
 		c.Moved = &row
 		return
@@ -189,6 +191,7 @@ func (j *Judgment) move(r *ClaimRequest, c *Candidate, outcome clock.Outcome) {
 		ring := r.Ring(c)
 		fate := clock.FateOf(&ring, outcome, r.Now)
 		c.Moved = &fate.RingRow
+		c.Counted.Add(fate.Progress.Since(c.Progress.OccurrenceCounts))
 		j.MovedAttempts = append(j.MovedAttempts, FateAttempts([]clock.Ring{ring}, []clock.Fate{fate}, r.Now)...)
 	}
 	c.Moved.UpdateTime = r.Now

@@ -184,21 +184,24 @@ type Elsewhere struct {
 type Claim struct {
 	Rings []clock.Ring // rings to deliver, in due order
 	// Ended has expired alarms, past latest_ring_at, and dead ones, out of rings or unreadable. Their end is committed.
-	// The end of a repeating alarm is committed with the claim or its settlement.
+	// The end or the pause of a repeating alarm is committed with the claim or its settlement.
 	Ended      []EndedAlarm
 	Deferred   []int64     // alarms that the claim left because of MaxBytes; offer them again
 	AtMostOnce []int64     // alarms with clock.AtMostOnce; claim them with ClaimRequest.AtMostOnce
 	Elsewhere  []Elsewhere // alarms that the claim leaves to another target
 	Moved      []Due       // repeating alarms that wait for a later occurrence without a ring; committed with the claim or its settlement
+	// Counted has the occurrences that the claim ended without a ring. They are committed with the claim or its
+	// settlement.
+	Counted clock.OccurrenceCounts
 	// Settler finishes the claim. It is nil when Rings is empty, because all outcomes are then committed.
 	Settler Settler
 }
 
-// EndedAlarm is an alarm that ended without a ring.
+// EndedAlarm is an alarm that ended without a ring, or a repeating alarm that pauses because its occurrences failed.
 type EndedAlarm struct {
 	clock.Key
 	ID     int64
-	State  clock.State // Expired or Dead
+	State  clock.State // Expired, Dead or Paused
 	Reason string
 }
 
@@ -245,9 +248,10 @@ type Expirer interface {
 
 // ExpiredPage is the result of a call of Expirer.Expire.
 type ExpiredPage struct {
-	Ended []EndedAlarm
-	Moved []Due    // repeating alarms that now wait for a later occurrence
-	Next  Position // position to continue from; zero at the end
+	Ended   []EndedAlarm
+	Moved   []Due                  // repeating alarms that now wait for a later occurrence
+	Counted clock.OccurrenceCounts // occurrences that ended
+	Next    Position               // position to continue from; zero at the end
 }
 
 // Purger deletes finished alarms.

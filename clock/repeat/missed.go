@@ -16,11 +16,12 @@ func (m Missed) valid() bool {
 
 // Due is the decision about the occurrences until an instant.
 type Due struct {
-	Ring   []Occurrence // occurrences to ring now, in order
-	Missed int64        // occurrences that do not ring
-	Next   Occurrence   // first occurrence after Ring and Missed; zero if Last
-	Last   bool         // no occurrence follows
-	More   bool         // Next is due too: the caller stores this decision and calls Due again
+	Ring    []Occurrence // occurrences to ring now, in order
+	Missed  int64        // occurrences that do not ring, because Missed or MissedLimit of the rule passes them over
+	Outside int64        // occurrences that do not ring, because they are older than the rule's MissedWindow
+	Next    Occurrence   // first occurrence after the others; zero if Last
+	Last    bool         // no occurrence follows
+	More    bool         // Next is due too: the caller stores this decision and calls Due again
 }
 
 // maxScan bounds the occurrences of a cron expression that one call of Due reads.
@@ -30,16 +31,22 @@ const maxScan = 20_000
 // is the longest lateness, in ms, of an occurrence that MissedSkip still rings. If o is not due, the result has o as
 // Next and nothing else.
 //
-// After a very long outage the decision has More: it rings nothing and counts the oldest occurrences as missed.
+// After a very long outage the decision has More: it rings nothing, and counts the oldest occurrences.
 func (r Rule) Due(alarm Ringer, o Occurrence, now, grace int64) Due {
 	if now < r.RingAt(alarm, o) {
 		return Due{Next: o}
 	}
+	outside := r.passWindow(alarm, o, now)
+	if outside.Last || outside.More || now < r.RingAt(alarm, outside.Next) {
+		return outside
+	}
+	o = outside.Next
 	keep := 1
 	if r.spec.Missed == MissedAll {
 		keep = r.spec.MissedLimit
 	}
 	d := r.scan(alarm, r.jump(o, now, keep), now, keep)
+	d.Outside = outside.Outside
 	if d.More {
 		d.Ring, d.Next = nil, d.Ring[0]
 		d.Missed = d.Next.Number - o.Number
@@ -52,8 +59,29 @@ func (r Rule) Due(alarm Ringer, o Occurrence, now, grace int64) Due {
 	return d
 }
 
+// passWindow passes over the occurrences from o on that are older than MissedWindow. They are Outside of the result,
+// and Next is the first later one. Ring and Missed are empty.
+func (r Rule) passWindow(alarm Ringer, o Occurrence, now int64) Due {
+	if r.spec.MissedWindow == 0 {
+		return Due{Next: o}
+	}
+	begin, first := now-r.spec.MissedWindow, o.Number
+	o = r.jump(o, begin-1, 0)
+	for range maxScan {
+		if r.RingAt(alarm, o) >= begin {
+			return Due{Next: o, Outside: o.Number - first}
+		}
+		next, ok := r.Following(o)
+		if !ok {
+			return Due{Last: true, Outside: o.Number - first + 1}
+		}
+		o = next
+	}
+	return Due{Next: o, Outside: o.Number - first, More: true}
+}
+
 // jump skips occurrences of a period by arithmetic. It returns o or a later occurrence, with at least keep due
-// occurrences from there on unless fewer are due.
+// occurrences from there on unless fewer are due. With keep 0 it is the latest one whose time, without jitter, has come.
 func (r Rule) jump(o Occurrence, now int64, keep int) Occurrence {
 	if r.cron != nil {
 		return o

@@ -14,30 +14,41 @@ func TestMissedPolicies(t *testing.T) {
 		}
 		return n
 	}
+	first := int64(1000)
 	for _, c := range []struct {
-		name   string
-		spec   Spec
-		now    int64
-		ring   []int64
-		missed int64
-		next   int64 // 0: last
+		name    string
+		spec    Spec
+		now     int64
+		ring    []int64
+		missed  int64
+		outside int64
+		next    int64 // 0: last
 	}{
-		{"not due", Spec{Every: 1000}, 999, nil, 0, 1},
-		{"on time", Spec{Every: 1000}, 1000, []int64{1}, 0, 2},
-		{"once", Spec{Every: 1000}, 5999, []int64{5}, 4, 6},
-		{"once with cron", Spec{Cron: "* * * * * *"}, 5999, []int64{5}, 4, 6},
-		{"skip, in time", Spec{Every: 1000, Missed: MissedSkip}, 5200, []int64{5}, 4, 6},
-		{"skip, late", Spec{Every: 1000, Missed: MissedSkip}, 5201, nil, 5, 6},
-		{"all", Spec{Every: 1000, Missed: MissedAll}, 3000, []int64{1, 2, 3}, 0, 4},
-		{"all, bounded", Spec{Every: 1000, Missed: MissedAll, MissedLimit: 2}, 5000, []int64{4, 5}, 3, 6},
-		{"until", Spec{Every: 1000, Until: 3500}, 9000, []int64{3}, 2, 0},
-		{"times", Spec{Every: 1000, Times: 4}, 9000, []int64{4}, 3, 0},
-		{"a long outage of a period", Spec{Every: 1000}, 1e12, []int64{1e9}, 1e9 - 1, 1e9 + 1},
+		{"not due", Spec{Every: 1000}, 999, nil, 0, 0, 1},
+		{"on time", Spec{Every: 1000}, 1000, []int64{1}, 0, 0, 2},
+		{"once", Spec{Every: 1000}, 5999, []int64{5}, 4, 0, 6},
+		{"once with cron", Spec{Cron: "* * * * * *"}, 5999, []int64{5}, 4, 0, 6},
+		{"skip, in time", Spec{Every: 1000, Missed: MissedSkip}, 5200, []int64{5}, 4, 0, 6},
+		{"skip, late", Spec{Every: 1000, Missed: MissedSkip}, 5201, nil, 5, 0, 6},
+		{"all", Spec{Every: 1000, Missed: MissedAll}, 3000, []int64{1, 2, 3}, 0, 0, 4},
+		{"all, bounded", Spec{Every: 1000, Missed: MissedAll, MissedLimit: 2}, 5000, []int64{4, 5}, 3, 0, 6},
+		{"window of once", Spec{Every: 5000, Anchor: &first, MissedWindow: 12_000}, 23_999, []int64{5}, 1, 3, 6},
+		{"at the begin of the window", Spec{Every: 5000, Anchor: &first, MissedWindow: 12_999}, 23_999, []int64{5}, 2, 2, 6},
+		{"1 ms before the window", Spec{Every: 5000, Anchor: &first, MissedWindow: 12_998}, 23_999, []int64{5}, 1, 3, 6},
+		{"none in the window", Spec{Every: 20_000, MissedWindow: 10_000}, 11_001, nil, 0, 1, 2},
+		{"window of a cron expression", Spec{Cron: "1/5 * * * * *", MissedWindow: 12_000}, 23_999, []int64{5}, 1, 3, 6},
+		{"window of all", Spec{Every: 5000, Anchor: &first, Missed: MissedAll, MissedWindow: 12_000}, 23_999, []int64{4, 5}, 0, 3, 6},
+		{"window and limit of all", Spec{Every: 5000, Anchor: &first, Missed: MissedAll, MissedLimit: 1, MissedWindow: 12_000}, 23_999, []int64{5}, 1, 3, 6},
+		{"the last one outside", Spec{Every: 1000, Times: 4, MissedWindow: 10_000}, 15_000, nil, 0, 4, 0},
+		{"until", Spec{Every: 1000, Until: 3500}, 9000, []int64{3}, 2, 0, 0},
+		{"times", Spec{Every: 1000, Times: 4}, 9000, []int64{4}, 3, 0, 0},
+		{"a long outage of a period", Spec{Every: 1000}, 1e12, []int64{1e9}, 1e9 - 1, 0, 1e9 + 1},
+		{"a long outage with a window", Spec{Every: 1000, MissedWindow: 10_000}, 1e12, []int64{1e9}, 10, 1e9 - 11, 1e9 + 1},
 	} {
 		r := mustParse(t, c.spec)
-		d := r.Due(Ringer{"shop", "4711", 1}, Occurrence{1000, 1}, c.now, 200)
-		if !slices.Equal(numbers(d.Ring), c.ring) || d.Missed != c.missed || d.Last != (c.next == 0) ||
-			d.Next.Number != c.next || d.More {
+		d := r.Due(Ringer{"shop", "4711", 1}, Occurrence{first, 1}, c.now, 200)
+		if !slices.Equal(numbers(d.Ring), c.ring) || d.Missed != c.missed || d.Outside != c.outside ||
+			d.Last != (c.next == 0) || d.Next.Number != c.next || d.More {
 			t.Errorf("%s: got %+v", c.name, d)
 		}
 	}
@@ -53,6 +64,9 @@ func TestDueDecidesEachOccurrenceOnce(t *testing.T) {
 		}
 		if spec.Missed == MissedAll {
 			spec.MissedLimit = rapid.IntRange(1, 5).Draw(t, "limit")
+		}
+		if spec.Missed != MissedSkip {
+			spec.MissedWindow = rapid.SampledFrom([]int64{0, 10_000, 14_321, 40_000}).Draw(t, "window")
 		}
 		if spec.Cron = rapid.SampledFrom([]string{"", "* * * * * *", "0,1,7 * * * * *"}).Draw(t, "cron"); spec.Cron == "" {
 			spec.Every = rapid.Int64Range(1000, 7000).Draw(t, "every")
@@ -75,12 +89,17 @@ func TestDueDecidesEachOccurrenceOnce(t *testing.T) {
 			for decided+due < len(all) && r.RingAt(alarm, all[decided+due]) <= now {
 				due++
 			}
-			keep := min(due, max(1, spec.MissedLimit))
+			outside := 0
+			for spec.MissedWindow > 0 && outside < due && now-r.RingAt(alarm, all[decided+outside]) > spec.MissedWindow {
+				outside++
+			}
+			keep := min(due-outside, max(1, spec.MissedLimit))
 			if spec.Missed == MissedSkip && due > 0 && now-r.RingAt(alarm, all[decided+due-1]) > 500 {
 				keep = 0
 			}
-			if want := all[decided+due-keep : decided+due]; !slices.Equal(d.Ring, want) || d.Missed != int64(due-keep) {
-				t.Fatalf("at %d: got %+v, want the rings %v and %d missed", now, d, want, due-keep)
+			if want := all[decided+due-keep : decided+due]; !slices.Equal(d.Ring, want) ||
+				d.Missed != int64(due-keep-outside) || d.Outside != int64(outside) {
+				t.Fatalf("at %d: got %+v, want the rings %v, %d missed and %d outside", now, d, want, due-keep-outside, outside)
 			}
 			decided += due
 			if d.Last != (decided == len(all)) || !d.Last && d.Next != all[decided] {
@@ -92,25 +111,33 @@ func TestDueDecidesEachOccurrenceOnce(t *testing.T) {
 }
 
 func TestDueAfterAVeryLongOutageGoesOnInSteps(t *testing.T) {
-	r := mustParse(t, Spec{Cron: "* * * * * *", Missed: MissedAll, MissedLimit: 3})
-	o, missed := Occurrence{1000, 1}, int64(0)
 	const due = 2*maxScan + 1
-	for range 5 {
-		d := r.Due(Ringer{}, o, due*1000, 0)
-		missed += d.Missed
-		if !d.More {
-			if missed != due-3 ||
-				!slices.Equal(d.Ring, []Occurrence{{(due - 2) * 1000, due - 2}, {(due - 1) * 1000, due - 1}, {due * 1000, due}}) {
-				t.Errorf("%d missed, and %+v", missed, d)
+	decide := func(window int64) (missed, outside int64) {
+		r := mustParse(t, Spec{Cron: "* * * * * *", Missed: MissedAll, MissedLimit: 3, MissedWindow: window})
+		o := Occurrence{1000, 1}
+		for range 5 {
+			d := r.Due(Ringer{}, o, due*1000, 0)
+			missed, outside = missed+d.Missed, outside+d.Outside
+			if !d.More {
+				if !slices.Equal(d.Ring, []Occurrence{{(due - 2) * 1000, due - 2}, {(due - 1) * 1000, due - 1}, {due * 1000, due}}) {
+					t.Errorf("the last step is %+v", d)
+				}
+				return missed, outside
 			}
-			return
+			if len(d.Ring) > 0 || d.Next.At > due*1000 || d.Next.At <= o.At {
+				t.Fatalf("got %+v after %v", d, o)
+			}
+			o = d.Next
 		}
-		if len(d.Ring) > 0 || d.Next.At > due*1000 || d.Next.At <= o.At {
-			t.Fatalf("got %+v after %v", d, o)
-		}
-		o = d.Next
+		t.Error("five steps did not end")
+		return missed, outside
 	}
-	t.Error("five steps did not end")
+	if missed, outside := decide(0); missed != due-3 || outside != 0 {
+		t.Errorf("%d missed, %d outside", missed, outside)
+	}
+	if missed, outside := decide(10_000); missed != 11-3 || outside != due-11 {
+		t.Errorf("with a window of 10 s: %d missed, %d outside", missed, outside)
+	}
 }
 
 func TestJitterIsBetweenItsOccurrenceAndTheNext(t *testing.T) {

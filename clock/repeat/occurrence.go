@@ -26,6 +26,38 @@ func (r Rule) Following(o Occurrence) (Occurrence, bool) {
 	return Occurrence{At: at, Number: o.Number + 1}, ok
 }
 
+// Before returns the time of the occurrence before o in epoch ms. It returns 0 if o is the first one of its generation,
+// or of its rule. It goes back in growing steps until an occurrence before o follows, and then halves the rest.
+func (r Rule) Before(o Occurrence) int64 {
+	if o.Number <= 1 {
+		return 0
+	}
+	if r.cron == nil {
+		return o.At - r.spec.Every
+	}
+	step := int64(1000)
+	for step < o.At {
+		if at, ok := r.Next(o.At - step - 1); ok && at < o.At {
+			break
+		}
+		step *= 2
+	}
+	early, late := max(o.At-step-1, 0), o.At-1 // Next(early) is before o, Next(late) is o
+	before, ok := r.Next(early)
+	if !ok || before >= o.At {
+		return 0
+	}
+	for early < late-1 {
+		middle := early + (late-early)/2
+		if at, ok := r.Next(middle); ok && at < o.At {
+			early, before = at, at
+		} else {
+			late = middle
+		}
+	}
+	return before
+}
+
 // Occurrences returns o and the occurrences that follow, at most count together, in order.
 func (r Rule) Occurrences(o Occurrence, count int) []Occurrence {
 	var list []Occurrence

@@ -23,10 +23,15 @@ type Spec struct {
 	// occurrence is over, and the next one follows. 0: however late.
 	LatestAfter int64
 
-	Missed      Missed  // effect of missed occurrences
-	MissedLimit int     // largest number of late rings with MissedAll; 0: DefaultMissedLimit with MissedAll
-	Overlap     Overlap // effect of an occurrence while the ring before it is not over
-	DST         string  // ring_once or empty, which mean the same
+	Missed      Missed // effect of missed occurrences
+	MissedLimit int    // largest number of late rings with MissedAll; 0: DefaultMissedLimit with MissedAll
+	// MissedWindow is the longest lateness in ms of a missed occurrence that may still ring, with MissedOnce and
+	// MissedAll. 0: however late. It is not shorter than MinMissedWindow, because a ring may be late by some seconds
+	// without a fault of its application.
+	MissedWindow int64
+	Overlap      Overlap // effect of an occurrence while the ring before it is not over
+	PauseAfter   int     // number of failed occurrences in a row that pauses the alarm; 0: none does
+	DST          string  // ring_once or empty, which mean the same
 }
 
 // Limits of a Spec.
@@ -37,6 +42,9 @@ const (
 	MaxJitter          = 24 * 60 * 60 * 1000
 	MaxLatestAfter     = 366 * 24 * 60 * 60 * 1000
 	MaxMissedLimit     = 1000
+	MinMissedWindow    = 10 * 1000
+	MaxMissedWindow    = 366 * 24 * 60 * 60 * 1000
+	MaxPauseAfter      = 1000
 	MaxSkipDates       = 100
 	DefaultMissedLimit = 100
 
@@ -171,8 +179,14 @@ func (s *Spec) checkPolicies() error {
 		return refuse("missed_limit", "missed_limit is for missed all only")
 	case s.MissedLimit < 0 || s.MissedLimit > MaxMissedLimit:
 		return refuse("missed_limit", "missed_limit must be from 1 to %d", MaxMissedLimit)
+	case s.Missed == MissedSkip && s.MissedWindow != 0:
+		return refuse("missed_window", "missed_window is for missed once and all: with skip, an occurrence rings if it is at most 10 s late")
+	case s.MissedWindow != 0 && (s.MissedWindow < MinMissedWindow || s.MissedWindow > MaxMissedWindow):
+		return refuse("missed_window", "missed_window must be from 10 s to 366 days")
 	case !s.Overlap.valid():
 		return refuse("overlap", "overlap must be skip or queue_one")
+	case s.PauseAfter < 0 || s.PauseAfter > MaxPauseAfter:
+		return refuse("pause_after", "pause_after must be from 1 to %d", MaxPauseAfter)
 	case s.DST != "":
 		return refuse("dst", "dst must be ring_once")
 	}
@@ -201,6 +215,11 @@ func (r Rule) Latest(alarm Ringer, o Occurrence) int64 {
 		return -1
 	}
 	return min(r.RingAt(alarm, o)+r.spec.LatestAfter, maxInstant)
+}
+
+// PausesAfter reports whether so many failed occurrences in a row pause the alarm.
+func (r Rule) PausesAfter(failed int) bool {
+	return r.spec.PauseAfter > 0 && failed >= r.spec.PauseAfter
 }
 
 // IsZero reports whether r is the zero Rule: the alarm rings once.

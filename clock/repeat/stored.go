@@ -25,7 +25,9 @@ type stored struct {
 	LatestAfter int64   `json:"latest,omitempty"`
 	Missed      Missed  `json:"missed,omitempty"`
 	MissedLimit int     `json:"missed_limit,omitempty"`
+	Window      int64   `json:"window,omitempty"` // MissedWindow
 	Overlap     Overlap `json:"overlap,omitempty"`
+	PauseAfter  int     `json:"pause_after,omitempty"`
 	SkipDates   []int   `json:"skip,omitempty"` // 20261225
 }
 
@@ -39,7 +41,8 @@ func (r Rule) Encode() string {
 		Version: storedVersion, Cron: r.spec.Cron, TimeZone: r.spec.TimeZone, Every: r.spec.Every,
 		Anchor: r.spec.Anchor, From: r.spec.From, Until: r.spec.Until, SkipDates: dateNumbers(r.spec.SkipDates),
 		Times: r.spec.Times, Jitter: r.spec.Jitter, LatestAfter: r.spec.LatestAfter, Missed: r.spec.Missed,
-		MissedLimit: r.spec.MissedLimit, Overlap: r.spec.Overlap,
+		MissedLimit: r.spec.MissedLimit, Window: r.spec.MissedWindow, Overlap: r.spec.Overlap,
+		PauseAfter: r.spec.PauseAfter,
 	}
 	return s.encode()
 }
@@ -114,7 +117,7 @@ func (s *stored) schedule() (Schedule, error) {
 	rule, err := parse(Spec{
 		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, Anchor: s.Anchor, From: s.From, Until: s.Until, SkipDates: dates(s.SkipDates),
 		Times: s.Times, Jitter: s.Jitter, LatestAfter: s.LatestAfter, Missed: s.Missed, MissedLimit: s.MissedLimit,
-		Overlap: s.Overlap,
+		MissedWindow: s.Window, Overlap: s.Overlap, PauseAfter: s.PauseAfter,
 	})
 	return Schedule{Rule: &rule}, err
 }

@@ -13,7 +13,9 @@ import (
 
 // clockMetrics registers the domain's metrics, and returns the functions that the domain calls. Ops count in recorder,
 // too.
-func clockMetrics(reg prometheus.Registerer, recorder *stats.Recorder) clock.Metrics {
+func clockMetrics(
+	reg prometheus.Registerer, recorder *stats.Recorder, occurrences countOccurrences,
+) clock.Metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 15) // 0.5 ms to 8 s
 	transactions := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "clockd_clock_write_seconds", Help: "Duration of a write transaction, by result.", Buckets: buckets,
@@ -44,7 +46,28 @@ func clockMetrics(reg prometheus.Registerer, recorder *stats.Recorder) clock.Met
 			ops.WithLabelValues(op.Name(), v.String()).Observe(took.Seconds())
 			recorder.Op(op, v)
 		},
-		Dropped: func(why clock.DropReason) { dropped.WithLabelValues(string(why)).Inc() },
+		Occurrences: occurrences,
+		Dropped:     func(why clock.DropReason) { dropped.WithLabelValues(string(why)).Inc() },
+	}
+}
+
+// countOccurrences counts ended occurrences of repeating alarms, for the domain and the ring loop.
+type countOccurrences func(clock.OccurrenceCounts)
+
+func newCountOccurrences(reg prometheus.Registerer) countOccurrences {
+	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "clockd_clock_occurrences_total",
+		Help: "Occurrences of repeating alarms, by their end: rung, missed, outside_window (missed, and older than missed_window), skipped (by an unfinished ring) or failed.",
+	}, []string{"end"})
+	rung, missed, outside := ended.WithLabelValues("rung"), ended.WithLabelValues("missed"), ended.WithLabelValues("outside_window")
+	skipped, failed := ended.WithLabelValues("skipped"), ended.WithLabelValues("failed")
+	reg.MustRegister(ended)
+	return func(n clock.OccurrenceCounts) {
+		rung.Add(float64(n.Rung))
+		missed.Add(float64(n.Missed))
+		outside.Add(float64(n.Outside))
+		skipped.Add(float64(n.Skipped))
+		failed.Add(float64(n.Failed))
 	}
 }
 

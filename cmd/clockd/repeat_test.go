@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type occurrenceCounts struct {
 		Skipped int64 `json:"skipped"`
 		Failed  int64 `json:"failed"`
 	} `json:"occurrence"`
+	LastError string `json:"last_error"`
 }
 
 // occurrences reads the counts of an alarm.
@@ -72,6 +74,46 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 			}
 		}
 		eventually(t, "all rings arrive", func() bool { return int64(len(occurrencesOf(t, receivers))) >= rung })
+	})
+}
+
+// TestEndsOfAlarmsAndOccurrencesAreCounted lets rings fail, because nothing is bound to the exchange, and lets
+// occurrences pass while the alarm waits for a resume. The metrics and the alarms have the same counts.
+func TestEndsOfAlarmsAndOccurrencesAreCounted(t *testing.T) {
+	t.Parallel()
+	forCluster(t, "postgresql", func(t *testing.T, databaseURL string, b *testBroker) {
+		p := startOn(t, databaseURL, b)
+		never := map[string]any{"limit": 0}
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "once"), map[string]any{"delay": 0, "retry": never})
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "pausing"), map[string]any{
+			"repeat": map[string]any{"every": "1s", "pause_after": 2}, "retry": never,
+		})
+		eventually(t, "the alarm is dead", func() bool { return p.inState("shop", clock.Dead) == 1 })
+		eventually(t, "the alarm pauses", func() bool { return p.inState("shop", clock.Paused) == 1 })
+		c := p.occurrences("shop", "pausing")
+		if c.Occurrence.Failed != 2 || !strings.HasPrefix(c.LastError, "paused, because 2 occurrences in a row failed") {
+			t.Errorf("the paused alarm is %+v", c)
+		}
+		paused := time.Now()
+		eventually(t, "occurrences pass", func() bool { return time.Since(paused) > 2500*time.Millisecond })
+		p.must(http.StatusOK, http.MethodPost, alarmPath("shop", "pausing")+"/resume", nil)
+		eventually(t, "the resumed alarm counts them", func() bool {
+			c = p.occurrences("shop", "pausing")
+			return c.Occurrence.Missed > 0
+		})
+		p.must(http.StatusOK, http.MethodDelete, alarmPath("shop", "pausing"), nil)
+		c = p.occurrences("shop", "pausing")
+		for metric, want := range map[string]float64{
+			`clockd_ring_ended_total{state="dead"}`:        1,
+			`clockd_clock_occurrences_total{end="failed"}`: float64(c.Occurrence.Failed),
+			`clockd_clock_occurrences_total{end="missed"}`: float64(c.Occurrence.Missed),
+			`clockd_clock_occurrences_total{end="rung"}`:   0,
+		} {
+			eventually(t, metric, func() bool { return p.metric(metric) == want })
+		}
+		if p.metric(`clockd_ring_ended_total{state="paused"}`) < 1 {
+			t.Error("no pause is counted")
+		}
 	})
 }
 

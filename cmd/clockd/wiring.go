@@ -82,7 +82,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities,
 			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
 			newLoop,
-			newTracing, newRecorder, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
+			newTracing, newRecorder, newCountOccurrences, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
 			newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -240,21 +240,23 @@ func newPreloader(
 func newLoop(
 	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase,
 	preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder,
+	occurrences countOccurrences,
 ) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
 		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}), Time: tb,
 		Feeder: preloader, Timer: ring.PreciseTimer,
 		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces, log),
+		Occurrences: occurrences,
 	})
 }
 
 func newClockService(
 	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, watch *settings.Watch,
-	preloader *preload.Preloader, recorder *stats.Recorder,
+	preloader *preload.Preloader, recorder *stats.Recorder, occurrences countOccurrences,
 ) (*clock.Service, error) {
 	s, err := clock.NewService(cfg.service,
 		clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults,
-			Metrics: clockMetrics(reg, recorder), Log: log})
+			Metrics: clockMetrics(reg, recorder, occurrences), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)
 	}

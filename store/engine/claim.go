@@ -65,6 +65,7 @@ func (s *Store) Claim(ctx context.Context, r store.ClaimRequest) (*store.Claim, 
 		err := s.replayed(ctx, "claim", c.run)
 		if err != nil {
 			c.rings, c.deferred, c.atMostOnce, c.elsewhere, c.moved = nil, nil, nil, nil, nil
+			c.counted = clock.OccurrenceCounts{}
 		}
 		return err
 	})
@@ -78,7 +79,7 @@ func (s *Store) claimPart(ctx context.Context, r store.ClaimRequest) (*store.Cla
 		return &store.Claim{Ended: c.ended}, err
 	}
 	claimed := &store.Claim{Rings: c.rings, Ended: c.ended, Deferred: c.deferred, AtMostOnce: c.atMostOnce,
-		Elsewhere: c.elsewhere, Moved: c.moved}
+		Elsewhere: c.elsewhere, Moved: c.moved, Counted: c.counted}
 	if len(c.rings) > 0 {
 		claimed.Settler = c
 	}
@@ -99,6 +100,7 @@ type claim struct {
 	atMostOnce []int64
 	elsewhere  []store.Elsewhere
 	moved      []store.Due
+	counted    clock.OccurrenceCounts
 	attempts   []store.AlarmAttempt // of moved alarms
 }
 
@@ -106,6 +108,7 @@ type claim struct {
 // panic, it is rolled back.
 func (c *claim) run(ctx context.Context) error {
 	c.rings, c.ending, c.deferred, c.atMostOnce, c.elsewhere, c.moved, c.attempts = nil, nil, nil, nil, nil, nil, nil
+	c.counted = clock.OccurrenceCounts{}
 	t, err := c.s.driver.BeginClaim(ctx, &c.ClaimRequest)
 	if err != nil {
 		return err
@@ -163,6 +166,9 @@ func (c *claim) take(ctx context.Context, t ClaimTx) error {
 // move writes the repeating alarms among the taken rows that do not ring now, and those that ring another occurrence
 // than the stored one. It returns the rows that ring.
 func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAlarm, error) {
+	for i := range taken {
+		c.counted.Add(taken[i].candidate.Counted)
+	}
 	moves := c.Moves(Column(taken, func(a *dueAlarm) *store.Candidate { return a.candidate }))
 	if len(moves) == 0 {
 		return taken, nil
@@ -172,7 +178,7 @@ func (c *claim) move(ctx context.Context, t ClaimTx, taken []dueAlarm) ([]dueAla
 		switch row := a.candidate.Moved; {
 		case row == nil:
 			ringing = append(ringing, a)
-		case row.State.Over():
+		case row.NextTryTime == clock.NoInstant: // over, or paused
 			c.ending = append(c.ending,
 				store.EndedAlarm{Key: a.candidate.Key, ID: a.row.ID, State: row.State, Reason: row.LastError})
 		default:

@@ -176,6 +176,7 @@ func mergeClaims(claims []*claim) *store.Claim {
 		merged.AtMostOnce, merged.Elsewhere = append(merged.AtMostOnce, c.atMostOnce...), append(merged.Elsewhere,
 			c.elsewhere...)
 		merged.Moved = append(merged.Moved, c.moved...)
+		merged.Counted.Add(c.counted)
 	}
 	slices.SortFunc(merged.Elsewhere, func(a, b store.Elsewhere) int { return cmp.Compare(a.ID, b.ID) }) // as in a claim of one placement
 	if len(merged.Rings) > 0 {

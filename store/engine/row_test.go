@@ -37,7 +37,7 @@ func distinctRow(t *testing.T) Row {
 	if err != nil {
 		t.Fatal(err)
 	}
-	progress := clock.Progress{Current: repeat.Occurrence{At: 5, Number: 2}, RingsBefore: 1, Rung: 1}
+	progress := clock.Progress{Current: repeat.Occurrence{At: 5, Number: 2}, RingsBefore: 1, OccurrenceCounts: clock.OccurrenceCounts{Rung: 1}}
 	r.RepeatRule, r.RepeatState = rule.Encode(), progress.Encode()
 	r.Priority, r.DueRank, r.DoubtTarget = 4, int64(store.Rank(clock.TargetPull, 4)), int64(clock.TargetStream)
 	return r

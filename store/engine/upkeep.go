@@ -43,7 +43,7 @@ func (s *Store) Expire(
 	if err != nil {
 		return store.ExpiredPage{Next: from}, err
 	}
-	return store.ExpiredPage{Ended: claimed.Ended, Moved: claimed.Moved, Next: next}, nil
+	return store.ExpiredPage{Ended: claimed.Ended, Moved: claimed.Moved, Counted: claimed.Counted, Next: next}, nil
 }
 
 // listEnding lists the ids whose alarms may not ring any more, of each placement at once. It fails if all of them fail;

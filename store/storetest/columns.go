@@ -167,7 +167,7 @@ var views = map[string][]string{
 		"answer", "answered_by", "answered_at", "create_time", "update_time", "finished_at", "target",
 		"repeat_rule", "occurrence", "occurrence_at", "next_occurrence_at", "occurrences_rung", "occurrences_missed",
 		"occurrences_skipped",
-		"occurrences_failed", "lateness_max_ms", "lateness_sum_ms",
+		"occurrences_failed", "lateness_max_ms", "lateness_sum_ms", "occurrences_outside_window", "previous_occurrence_at",
 	},
 	"retry_report": {
 		"id", "application", "business_id", "state", "generation", "target_ring_at", "next_try_time", "retry_times",

@@ -161,18 +161,74 @@ func testRepeatRetries(t *testing.T, f *fixture) {
 		t.Errorf("ring %d has the number of an earlier occurrence", c.Rings[0].RingNo)
 	}
 	c.settle(a.NextTryTime+1, everyRing(clock.Confirmed))
-	f.wantCounts("r", clock.Progress{Rung: 1, Failed: 1, Skipped: a.Progress.Skipped})
+	f.wantCounts("r", clock.OccurrenceCounts{Rung: 1, Failed: 1, Skipped: a.Progress.Skipped})
 	same(t, "alarm_report",
 		f.report("SELECT occurrences_rung, occurrences_failed, occurrences_missed FROM alarm_report WHERE business_id = 'r'"),
 		[][]string{{"1", "1", "0"}})
 }
 
+// testRepeatPauses demands that an alarm pauses after failed occurrences in a row, whether a ring fails or a claim finds
+// the last ring unacknowledged, and that its next occurrence rings after a resume.
+func testRepeatPauses(t *testing.T, f *fixture) {
+	pausing := func(s *repeat.Spec) { s.Every, s.PauseAfter = 60_000, 2 }
+	k := f.together("failing", "silent")
+	ids := f.set(t0-500, set(k[0], t0, repeating(t0, pausing), retryLimit(0)),
+		set(k[1], t0, repeating(t0, pausing), acknowledgedWithin(time.Second, 1)))
+	for i := range clock.Instant(2) {
+		now := t0 + i*60_000
+		f.claim(now, ids[0]).settle(now+1, everyRing(clock.Returned))
+		f.claim(now, ids[1]).settle(now+1, everyRing(clock.Confirmed))
+		c := f.claim(now+1500, ids[1])
+		same(t, "rings", len(c.Rings), 0)
+		same(t, "counted", c.Counted, clock.OccurrenceCounts{Failed: 1})
+		same(t, "moved", len(c.Moved), 1-int(i))
+		if i == 1 {
+			same(t, "paused", c.Ended[0].State, clock.Paused)
+		}
+	}
+	for i, last := range []string{"the reason of returned", "not acknowledged after 1 rings"} {
+		a := f.get(k[i])
+		same(t, "state", a.State, clock.Paused)
+		same(t, "due", a.NextTryTime, clock.NoInstant)
+		same(t, "last_error", a.LastError, "paused, because 2 occurrences in a row failed; the last one: "+last)
+		same(t, "next occurrence", a.NextRingAt(), t0+120_000)
+		f.wantCounts(k[i], clock.OccurrenceCounts{Failed: 2})
+		f.write(t0+90_000, clock.Op{Resume: &clock.Resume{Key: a.Key}})
+	}
+	const third = t0 + 120_000
+	for _, fate := range f.claimRepeating(third, map[int64]int64{ids[0]: 3, ids[1]: 3}).settle(third+1,
+		everyRing(clock.Returned)) {
+		same(t, "after one more failure", fate.State, clock.Scheduled)
+	}
+}
+
+// testRepeatWindow demands that missed occurrences outside the window of their rule are counted, not rung, and that
+// alarm_report has the counts.
+func testRepeatWindow(t *testing.T, f *fixture) {
+	window := func(missed repeat.Missed) func(*repeat.Spec) {
+		return func(s *repeat.Spec) { s.Every, s.Missed, s.MissedWindow = 5000, missed, 12_500 }
+	}
+	k := f.together("once", "all", "none")
+	ids := f.set(t0-500, set(k[0], t0, repeating(t0, window(repeat.MissedOnce))),
+		set(k[1], t0, repeating(t0, window(repeat.MissedAll))),
+		set(k[2], t0, repeating(t0, func(s *repeat.Spec) { s.Every, s.MissedWindow = 60_000, 12_500 })))
+	const now = t0 + 51_000
+	c := f.claimRepeating(now, map[int64]int64{ids[0]: 11, ids[1]: 9, ids[2]: 0})
+	same(t, "counted", c.Counted, clock.OccurrenceCounts{Missed: 2, Outside: 8 + 8 + 1})
+	c.settle(now+1, everyRing(clock.Confirmed))
+	f.wantCounts(k[0], clock.OccurrenceCounts{Rung: 1, Missed: 2, Outside: 8})
+	f.wantCounts(k[1], clock.OccurrenceCounts{Rung: 1, Outside: 8})
+	f.wantCounts(k[2], clock.OccurrenceCounts{Outside: 1})
+	same(t, "ring_no", f.get(k[0]).RingNo, 11)
+	same(t, "previous occurrence", f.get(k[1]).Progress.PreviousAt, int64(t0+40_000))
+	same(t, "alarm_report", f.report("SELECT occurrences_missed, occurrences_outside_window FROM alarm_report WHERE business_id = '"+k[0]+"'"),
+		[][]string{{"2", "8"}})
+}
+
 // wantCounts demands the counts of ended occurrences.
-func (f *fixture) wantCounts(id string, want clock.Progress) {
+func (f *fixture) wantCounts(id string, want clock.OccurrenceCounts) {
 	f.t.Helper()
-	p := f.get(id).Progress
-	same(f.t, "counts", [4]int64{p.Rung, p.Missed, p.Skipped, p.Failed},
-		[4]int64{want.Rung, want.Missed, want.Skipped, want.Failed})
+	same(f.t, "counts", f.get(id).Progress.OccurrenceCounts, want)
 }
 
 // testRepeatCrash demands that the copy of a ring that was lost with its node has the occurrence of that ring.

@@ -64,6 +64,19 @@ func testCheck(t *testing.T, e Engine) {
 	wantCheck(t, s, "migrate", fmt.Sprint(newest))
 }
 
+// testUpgrade migrates a database that has the schema of version 0.1: it gets the schema of a new one.
+func testUpgrade(t *testing.T, e Engine) {
+	db := e.New(t)
+	old, err := goose.NewProvider(e.Dialect, db.SQL, e.Migrations, goose.WithDisableGlobalRegistry(true))
+	ok(t, err, "read the migrations")
+	_, err = old.UpTo(t.Context(), wholeVersion(t, e))
+	ok(t, err, "make the schema of version 0.1")
+	s := db.Open(t)
+	ok(t, s.Migrate(t.Context()), "migrate")
+	ok(t, s.Check(t.Context()), "check")
+	wantSchema(t, e, db)
+}
+
 // wantCheck demands that Check fails with an error that contains the words and is not clock.ErrUnavailable.
 func wantCheck(t *testing.T, s store.Store, words ...string) {
 	t.Helper()
@@ -87,18 +100,20 @@ func testStepwise(t *testing.T, e Engine) {
 	pretendVersion(t, e, db, 1)
 	ok(t, s.Migrate(t.Context()), "migrate a database with all steps")
 	ok(t, s.Check(t.Context()), "check of a database with all steps")
-	newest := newestVersion(t, e)
-	_, err := db.SQL.ExecContext(t.Context(),
-		fmt.Sprintf("UPDATE goose_db_version SET version_id = version_id - 1 WHERE version_id = %d", newest))
+	whole := wholeVersion(t, e)
+	_, err := db.SQL.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM goose_db_version WHERE version_id > %d", whole))
+	ok(t, err, "forget the later migrations")
+	_, err = db.SQL.ExecContext(t.Context(),
+		fmt.Sprintf("UPDATE goose_db_version SET version_id = version_id - 1 WHERE version_id = %d", whole))
 	ok(t, err, "pretend an older schema")
 	before := catalogue(t, e, db)
 	err = s.Migrate(t.Context())
 	if err == nil || errors.Is(err, clock.ErrUnavailable) ||
-		!strings.Contains(err.Error(), fmt.Sprintf("version %d", newest-1)) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("version %d", whole-1)) ||
 		!strings.Contains(err.Error(), "built from commit") {
 		t.Errorf("migrate a database with some steps: %v", err)
 	}
-	same(t, "applied version", appliedVersion(t, db), newest-1)
+	same(t, "applied version", appliedVersion(t, db), whole-1)
 	same(t, "schema", catalogue(t, e, db), before)
 }
 
@@ -127,6 +142,17 @@ func newestVersion(t *testing.T, e Engine) int64 {
 	t.Helper()
 	all := migrationsOf(t, e)
 	return all[len(all)-1].Version
+}
+
+// wholeVersion returns the version of the last migration that only a new database gets.
+func wholeVersion(t *testing.T, e Engine) (version int64) {
+	t.Helper()
+	for _, m := range migrationsOf(t, e) {
+		if m.New {
+			version = m.Version
+		}
+	}
+	return version
 }
 
 // wantSchema compares tables and views with the ones all engines must have.
