@@ -45,6 +45,7 @@ type Alarm struct {
 
 	Repeat          *Repeat     // rule of a repeating alarm; nil: the alarm rings once
 	Occurrence      *Occurrence // current occurrence; nil without Repeat
+	RepeatEnded     bool        // the alarm repeated before this Set, which had no rule, and rings once now; only Set returns it
 	NextOccurrences []time.Time // the next three occurrences, the current one first; empty when the alarm is over
 
 	RetryTimes int    // failed tries
@@ -120,6 +121,7 @@ type alarmFields struct {
 	Repeat          *Repeat     `json:"repeat"`
 	Occurrence      *Occurrence `json:"occurrence"`
 	NextOccurrences []time.Time `json:"next_occurrences"`
+	RepeatEnded     bool        `json:"repeat_ended"`
 
 	RetryTimes int       `json:"retry_times"`
 	RingNo     int       `json:"ring_no"`
@@ -159,7 +161,8 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority,
 		Delivery: f.Delivery, Target: f.Target,
 		Traceparent: f.Traceparent, Repeat: f.Repeat, Occurrence: f.Occurrence, NextOccurrences: f.NextOccurrences,
-		RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
+		RepeatEnded: f.RepeatEnded,
+		RetryTimes:  f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
 		Answer: f.Answer, AnsweredBy: f.AnsweredBy, AnsweredAt: f.AnsweredAt,
 		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts,
 		Blockers: f.Blockers,

@@ -15,14 +15,15 @@ type Change struct {
 
 // Result is the result of one change.
 type Result struct {
-	BusinessID string `json:"business_id"`
-	Status     int    `json:"status"`     // status that the single call would have had
-	Generation int64  `json:"generation"` // generation of the alarm afterwards; 0 after a refusal without an alarm
-	State      State  `json:"state"`      // state of the alarm afterwards
-	Code       string `json:"code"`       // name of the failure; empty: none
-	Field      string `json:"field"`      // wrong part of the input
-	Detail     string `json:"detail"`     // text for people
-	Line       int64  `json:"line"`       // number of the change, from 1; only of Apply
+	BusinessID  string `json:"business_id"`
+	Status      int    `json:"status"`       // status that the single call would have had
+	Generation  int64  `json:"generation"`   // generation of the alarm afterwards; 0 after a refusal without an alarm
+	State       State  `json:"state"`        // state of the alarm afterwards
+	RepeatEnded bool   `json:"repeat_ended"` // the alarm repeated before the change, a set without a rule, and rings once now
+	Code        string `json:"code"`         // name of the failure; empty: none
+	Field       string `json:"field"`        // wrong part of the input
+	Detail      string `json:"detail"`       // text for people
+	Line        int64  `json:"line"`         // number of the change, from 1; only of Apply
 }
 
 // Err returns the failure of the change as an *Error, or nil.

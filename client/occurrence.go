@@ -8,14 +8,17 @@ import (
 
 // Occurrence is the current occurrence of a repeating alarm, and the counts of its generation.
 type Occurrence struct {
-	Number int64     // 1 for the first occurrence of a generation
-	At     time.Time // its time, without jitter
-	NextAt time.Time // time of the next occurrence; zero: this is the last one
+	Number     int64     // 1 for the first occurrence of a generation
+	At         time.Time // its time, without jitter
+	NextAt     time.Time // time of the next occurrence; zero: this is the last one
+	PreviousAt time.Time // time of the occurrence before it, whether it rang or not; zero: this is the first one
 
-	Rung    int64 // occurrences that ended after a ring
-	Missed  int64 // occurrences that came due while nothing could ring them
-	Skipped int64 // occurrences that came due while an earlier ring was not over
-	Failed  int64 // occurrences that ended after failed or unacknowledged rings
+	Rung          int64 // occurrences that ended after a ring
+	Missed        int64 // occurrences that came due while nothing could ring them
+	OutsideWindow int64 // missed occurrences that were older than Repeat.MissedWindow; they are not in Missed
+	Skipped       int64 // occurrences that came due while an earlier ring was not over
+	Failed        int64 // occurrences that ended after failed or unacknowledged rings
+	FailedInRow   int   // failed occurrences since the last one that rang, and since the last resume
 
 	Lateness    time.Duration // of the latest occurrence that rang
 	LatenessMax time.Duration // of all occurrences that rang
@@ -25,23 +28,26 @@ type Occurrence struct {
 // UnmarshalJSON reads an occurrence of the service.
 func (o *Occurrence) UnmarshalJSON(b []byte) error {
 	var f struct {
-		Number      int64     `json:"number"`
-		At          time.Time `json:"at"`
-		NextAt      time.Time `json:"next_at"`
-		Rung        int64     `json:"rung"`
-		Missed      int64     `json:"missed"`
-		Skipped     int64     `json:"skipped"`
-		Failed      int64     `json:"failed"`
-		Lateness    int64     `json:"lateness_ms"`
-		LatenessMax int64     `json:"lateness_max_ms"`
-		LatenessSum int64     `json:"lateness_sum_ms"`
+		Number        int64     `json:"number"`
+		At            time.Time `json:"at"`
+		NextAt        time.Time `json:"next_at"`
+		PreviousAt    time.Time `json:"previous_at"`
+		Rung          int64     `json:"rung"`
+		Missed        int64     `json:"missed"`
+		OutsideWindow int64     `json:"outside_window"`
+		Skipped       int64     `json:"skipped"`
+		Failed        int64     `json:"failed"`
+		FailedInRow   int       `json:"failed_in_row"`
+		Lateness      int64     `json:"lateness_ms"`
+		LatenessMax   int64     `json:"lateness_max_ms"`
+		LatenessSum   int64     `json:"lateness_sum_ms"`
 	}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
 	*o = Occurrence{
-		Number: f.Number, At: f.At, NextAt: f.NextAt, Rung: f.Rung, Missed: f.Missed, Skipped: f.Skipped,
-		Failed:      f.Failed,
+		Number: f.Number, At: f.At, NextAt: f.NextAt, PreviousAt: f.PreviousAt, Rung: f.Rung, Missed: f.Missed,
+		OutsideWindow: f.OutsideWindow, Skipped: f.Skipped, Failed: f.Failed, FailedInRow: f.FailedInRow,
 		Lateness:    time.Duration(f.Lateness) * time.Millisecond,
 		LatenessMax: time.Duration(f.LatenessMax) * time.Millisecond,
 		LatenessSum: time.Duration(f.LatenessSum) * time.Millisecond,

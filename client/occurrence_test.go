@@ -21,7 +21,8 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 			Cron: "30 2 * * *", TimeZone: "Europe/Berlin", From: anchor.AddDate(1, 0, 0), Until: anchor.AddDate(300, 0, 0),
 			Times: 500, SkipDates: []string{"2030-12-25", "2030-12-26"},
 			Jitter: time.Minute, LatestAfter: time.Hour,
-			Missed: client.MissedAll, MissedLimit: 7, Overlap: client.OverlapQueueOne, DST: "ring_once",
+			Missed: client.MissedAll, MissedLimit: 7, MissedWindow: 26 * time.Hour, Overlap: client.OverlapQueueOne,
+			PauseAfter: 3, DST: "ring_once",
 		},
 		"every": {Every: 90 * time.Minute, Anchor: anchor, Missed: client.MissedOnce, Overlap: client.OverlapSkip},
 	} {
@@ -128,9 +129,13 @@ func TestRingsOfARepeatingAlarmCarryTheirOccurrence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, r := range rings {
-		if r.Occurrence == nil || r.Occurrence.Number != int64(i+1) || !r.Occurrence.At.Equal(r.RingAt) {
+		if r.Occurrence == nil || r.Occurrence.Number != int64(i+1) || !r.Occurrence.At.Equal(r.RingAt) ||
+			i == 0 != r.Occurrence.PreviousAt.IsZero() || i == 1 != r.Occurrence.NextAt.IsZero() {
 			t.Errorf("ring %d: %+v of occurrence %+v", i, r, r.Occurrence)
 		}
+	}
+	if first, second := rings[0].Occurrence, rings[1].Occurrence; !first.NextAt.Equal(second.At) || !second.PreviousAt.Equal(first.At) {
+		t.Errorf("after %+v comes %+v", first, second)
 	}
 	if apart := rings[1].Occurrence.At.Sub(rings[0].Occurrence.At); apart != time.Second ||
 		rings[0].MessageID == rings[1].MessageID {

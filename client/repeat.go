@@ -19,8 +19,12 @@ type Repeat struct {
 	LatestAfter time.Duration // time after an occurrence until which it may ring; default: however late
 	Missed      Missed        // effect of missed occurrences; default MissedOnce
 	MissedLimit int           // most late rings with MissedAll, up to 1000; default 100
-	Overlap     Overlap       // effect of an occurrence while an earlier ring is not over; default OverlapSkip
-	DST         string        // effect of daylight saving on fixed times, for Cron only; default ring_once, the only value
+	// MissedWindow is the longest lateness of a missed occurrence that still rings, with MissedOnce and MissedAll, from
+	// 10 s to 366 days; default: however late.
+	MissedWindow time.Duration
+	Overlap      Overlap // effect of an occurrence while an earlier ring is not over; default OverlapSkip
+	PauseAfter   int     // number of failed occurrences in a row that pauses the alarm, at most 1000; default: none does
+	DST          string  // effect of daylight saving on fixed times, for Cron only; default ring_once, the only value
 }
 
 // Missed is the effect of occurrences that came due while nothing could ring them.
@@ -44,20 +48,22 @@ const (
 
 // repeatFields are the members of a rule in JSON.
 type repeatFields struct {
-	Cron        string    `json:"cron,omitempty"`
-	TimeZone    string    `json:"time_zone,omitempty"`
-	Every       *duration `json:"every,omitempty"`
-	Anchor      *instant  `json:"anchor,omitempty"`
-	From        *instant  `json:"from,omitempty"`
-	Until       *instant  `json:"until,omitempty"`
-	SkipDates   []string  `json:"skip_dates,omitempty"`
-	Times       int64     `json:"times,omitempty"`
-	Jitter      *duration `json:"jitter,omitempty"`
-	LatestAfter *duration `json:"latest_after,omitempty"`
-	Missed      Missed    `json:"missed,omitempty"`
-	MissedLimit int       `json:"missed_limit,omitempty"`
-	Overlap     Overlap   `json:"overlap,omitempty"`
-	DST         string    `json:"dst,omitempty"`
+	Cron         string    `json:"cron,omitempty"`
+	TimeZone     string    `json:"time_zone,omitempty"`
+	Every        *duration `json:"every,omitempty"`
+	Anchor       *instant  `json:"anchor,omitempty"`
+	From         *instant  `json:"from,omitempty"`
+	Until        *instant  `json:"until,omitempty"`
+	SkipDates    []string  `json:"skip_dates,omitempty"`
+	Times        int64     `json:"times,omitempty"`
+	Jitter       *duration `json:"jitter,omitempty"`
+	LatestAfter  *duration `json:"latest_after,omitempty"`
+	Missed       Missed    `json:"missed,omitempty"`
+	MissedLimit  int       `json:"missed_limit,omitempty"`
+	MissedWindow *duration `json:"missed_window,omitempty"`
+	Overlap      Overlap   `json:"overlap,omitempty"`
+	PauseAfter   int       `json:"pause_after,omitempty"`
+	DST          string    `json:"dst,omitempty"`
 }
 
 // MarshalJSON writes the rule as a set needs it.
@@ -66,15 +72,15 @@ func (r Repeat) MarshalJSON() ([]byte, error) {
 		Cron: r.Cron, TimeZone: r.TimeZone, Every: given(r.Every), Anchor: givenTime(r.Anchor),
 		From: givenTime(r.From), Until: givenTime(r.Until), SkipDates: r.SkipDates, Times: r.Times,
 		Jitter: given(r.Jitter), LatestAfter: given(r.LatestAfter), Missed: r.Missed, MissedLimit: r.MissedLimit,
-		Overlap: r.Overlap, DST: r.DST,
+		MissedWindow: given(r.MissedWindow), Overlap: r.Overlap, PauseAfter: r.PauseAfter, DST: r.DST,
 	})
 }
 
 // UnmarshalJSON reads a rule of the service, with the defaults filled in.
 func (r *Repeat) UnmarshalJSON(b []byte) error {
-	var every, jitter, latestAfter duration
+	var every, jitter, latestAfter, missedWindow duration
 	var anchor, from, until instant
-	f := repeatFields{Every: &every, Anchor: &anchor, From: &from, Until: &until, Jitter: &jitter, LatestAfter: &latestAfter}
+	f := repeatFields{Every: &every, Anchor: &anchor, From: &from, Until: &until, Jitter: &jitter, LatestAfter: &latestAfter, MissedWindow: &missedWindow}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
@@ -82,8 +88,8 @@ func (r *Repeat) UnmarshalJSON(b []byte) error {
 		Cron: f.Cron, TimeZone: f.TimeZone, Every: time.Duration(every), Anchor: time.Time(anchor),
 		From: time.Time(from), Until: time.Time(until), SkipDates: f.SkipDates, Times: f.Times,
 		Jitter: time.Duration(jitter), LatestAfter: time.Duration(latestAfter), Missed: f.Missed,
-		MissedLimit: f.MissedLimit, Overlap: f.Overlap,
-		DST: f.DST,
+		MissedLimit: f.MissedLimit, MissedWindow: time.Duration(missedWindow), Overlap: f.Overlap,
+		PauseAfter: f.PauseAfter, DST: f.DST,
 	}
 	return nil
 }

@@ -28,8 +28,10 @@ type Ring struct {
 
 // RingOccurrence is the occurrence of a repeating alarm that rings.
 type RingOccurrence struct {
-	Number int64     `json:"number"` // 1 for the first occurrence of a generation
-	At     time.Time `json:"at"`     // its time, without jitter
+	Number     int64     `json:"number"`      // 1 for the first occurrence of a generation
+	At         time.Time `json:"at"`          // its time, without jitter
+	PreviousAt time.Time `json:"previous_at"` // time of the occurrence before it, whether it rang or not; zero: there is none
+	NextAt     time.Time `json:"next_at"`     // time of the occurrence after it; zero: there is none
 }
 
 // ringFields are the members of a ring in JSON.

@@ -62,7 +62,7 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 	case row.State.Over():
 		return Decision{Verdict: Rearm, Alarm: armed(row, set, now)}
 	default:
-		return Decision{Verdict: Replace, Alarm: armed(row, set, now)}
+		return Decision{Verdict: Replace, Alarm: armed(row, set, now), RepeatEnded: row.Repeat != nil && set.Repeat == nil}
 	}
 }
 

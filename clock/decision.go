@@ -35,6 +35,7 @@ type Decision struct {
 	// RingAtBefore is when the alarm was to ring before a recomputation that changed it; 0 for other ops.
 	RingAtBefore Instant
 	Counted      OccurrenceCounts // occurrences that an answer has ended
+	RepeatEnded  bool             // a set without a rule has replaced one with a rule, whose alarm was not over
 }
 
 // Writes reports whether the decision changes the row.

@@ -277,7 +277,10 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 	at := time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC)
 	ring := driver.Publishing{
 		MessageId: "17.2.3", CorrelationId: "order", ReplyTo: answers.Name, Body: []byte("x"),
-		Headers: driver.Table{"x-occurrence": int64(5), "x-occurrence-at": at.UnixMilli()},
+		Headers: driver.Table{
+			"x-occurrence": int64(5), "x-occurrence-at": at.UnixMilli(),
+			"x-occurrence-previous-at": at.Add(-time.Hour).UnixMilli(),
+		},
 	}
 	publish(t, ch, exchange, ring)
 	publish(t, ch, exchange, ring)
@@ -296,7 +299,8 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 	if got.rings["17.2.3"] != 1 || got.last.Generation != 2 || got.last.RingNo != 3 {
 		t.Errorf("handled %v, %+v", got.rings, got.last)
 	}
-	if o := got.last.Occurrence; o == nil || o.Number != 5 || !o.At.Equal(at) {
+	if o := got.last.Occurrence; o == nil || o.Number != 5 || !o.At.Equal(at) ||
+		!o.PreviousAt.Equal(at.Add(-time.Hour)) || !o.NextAt.IsZero() {
 		t.Errorf("the occurrence is %+v", o)
 	}
 }

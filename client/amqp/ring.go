@@ -50,17 +50,25 @@ func ringOf(d *amqp.Delivery, application string) (*Ring, error) {
 		RingNo: ringNo, RingAt: d.Timestamp,
 		NeedsAnswer: d.ReplyTo != "", Redelivered: d.Redelivered, ContentType: d.ContentType, Payload: d.Body,
 	}
-	if ms, ok := d.Headers["x-target-ring-at"].(int64); ok {
-		r.RingAt = time.UnixMilli(ms) // the timestamp has seconds only
+	if at := timeIn(d.Headers, "x-target-ring-at"); !at.IsZero() {
+		r.RingAt = at // the timestamp has seconds only
 	}
 	if n, ok := d.Headers["x-retry-times"].(int32); ok {
 		r.RetryTimes = int(n)
 	}
 	if n, ok := d.Headers["x-occurrence"].(int64); ok {
-		r.Occurrence = &client.RingOccurrence{Number: n}
-		if ms, ok := d.Headers["x-occurrence-at"].(int64); ok {
-			r.Occurrence.At = time.UnixMilli(ms)
+		r.Occurrence = &client.RingOccurrence{
+			Number: n, At: timeIn(d.Headers, "x-occurrence-at"),
+			PreviousAt: timeIn(d.Headers, "x-occurrence-previous-at"), NextAt: timeIn(d.Headers, "x-occurrence-next-at"),
 		}
 	}
 	return r, nil
+}
+
+// timeIn returns the time that a header has in milliseconds since the epoch; zero: it has none.
+func timeIn(headers amqp.Table, name string) time.Time {
+	if ms, ok := headers[name].(int64); ok {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
 }

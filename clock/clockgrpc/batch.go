@@ -97,7 +97,7 @@ func (s *Service) resultOf(ctx context.Context, it *item, d *clock.Decision, err
 	status, e := s.front.ItemRefusal(callOf(ctx).request, "rpc", err)
 	alarm := (*clock.Alarm)(nil)
 	if e == nil {
-		alarm, result.Created = &d.Alarm, d.Verdict == clock.Create
+		alarm, result.Created, result.RepeatEnded = &d.Alarm, d.Verdict == clock.Create, d.RepeatEnded
 	} else {
 		alarm, e.Alarm = e.Alarm, nil
 		result.Failure = &clockdv1.Failure{Code: int32(codeOf(status)), Message: e.Detail, Problem: problemOf(e)}

@@ -33,7 +33,8 @@ var (
 // readRepeat reads the rule of an alarm that rings again. Each refusal names the field of the message Repeat.
 func readRepeat(set *clock.Set, given *clockdv1.Repeat) error {
 	spec := repeat.Spec{Cron: given.GetCron(), TimeZone: given.GetTimeZone(), Times: given.GetTimes(),
-		MissedLimit: int(given.GetMissedLimit()), SkipDates: given.GetSkipDates()}
+		MissedLimit: int(given.GetMissedLimit()), SkipDates: given.GetSkipDates(),
+		PauseAfter: int(given.GetPauseAfter())}
 	if err := readRepeatTimes(&spec, given); err != nil {
 		return err
 	}
@@ -81,6 +82,7 @@ func readRepeatTimes(spec *repeat.Spec, given *clockdv1.Repeat) error {
 		{given.GetEvery(), "repeat.every", &spec.Every},
 		{given.GetJitter(), "repeat.jitter", &spec.Jitter},
 		{given.GetLatestAfter(), "repeat.latest_after", &spec.LatestAfter},
+		{given.GetMissedWindow(), "repeat.missed_window", &spec.MissedWindow},
 	} {
 		var span time.Duration
 		if err := readDuration(d.given, d.field, &span); err != nil {
@@ -120,11 +122,14 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 	p := &a.Progress
 	m.Occurrence = &clockdv1.Occurrence{
 		Number: p.Current.Number, At: timestampOf(clock.Instant(p.Current.At)), Rung: p.Rung, Missed: p.Missed,
-		Skipped: p.Skipped, Failed: p.Failed,
+		OutsideWindow: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: int32(p.FailedInRow),
 		LatenessMs: p.Lateness, LatenessMaxMs: p.LatenessMax, LatenessSumMs: p.LatenessSum,
 	}
 	if p.Next.Number != 0 {
 		m.Occurrence.NextAt = timestampOf(clock.Instant(p.Next.At))
+	}
+	if p.PreviousAt != 0 {
+		m.Occurrence.PreviousAt = timestampOf(clock.Instant(p.PreviousAt))
 	}
 	for _, o := range a.Occurrences(clock.ShownOccurrences) {
 		m.NextOccurrences = append(m.NextOccurrences, timestampOf(clock.Instant(o.At)))
@@ -138,6 +143,7 @@ func ruleOf(rule *repeat.Rule) *clockdv1.Repeat {
 		Cron: s.Cron, TimeZone: s.TimeZone, Every: spanOf(s.Every), Times: s.Times, Jitter: spanOf(s.Jitter),
 		LatestAfter: spanOf(s.LatestAfter),
 		Missed:      valueOf(missedNames, s.Missed), MissedLimit: int32(s.MissedLimit),
+		MissedWindow: spanOf(s.MissedWindow), PauseAfter: int32(s.PauseAfter),
 		Overlap: valueOf(overlapNames, s.Overlap), Dst: valueOf(dstNames, s.DST), SkipDates: s.SkipDates,
 	}
 	if s.Anchor != nil {

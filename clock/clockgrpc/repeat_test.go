@@ -22,7 +22,8 @@ func TestRepeatingAlarmsShowTheRuleThatASetAccepts(t *testing.T) {
 				Cron: "30 2 * * *", TimeZone: "Europe/Berlin", From: anchor, Until: until, Times: 500,
 				SkipDates: []string{"2030-12-25", "2030-12-26"},
 				Jitter:    durationpb.New(time.Minute), LatestAfter: durationpb.New(time.Hour),
-				Missed: clockdv1.Missed_MISSED_ALL, MissedLimit: 7, Overlap: clockdv1.Overlap_OVERLAP_QUEUE_ONE,
+				Missed: clockdv1.Missed_MISSED_ALL, MissedLimit: 7, MissedWindow: durationpb.New(26 * time.Hour),
+				PauseAfter: 3, Overlap: clockdv1.Overlap_OVERLAP_QUEUE_ONE,
 				Dst: clockdv1.Dst_DST_RING_ONCE,
 			},
 			"every": {
@@ -117,7 +118,9 @@ func TestRingsOfARepeatingAlarmCarryTheirOccurrence(t *testing.T) {
 	}
 	for i, r := range rings {
 		if r.Occurrence.GetNumber() != int64(i+1) || !proto.Equal(r.Occurrence.At, set.NextOccurrences[i]) ||
-			!proto.Equal(r.RingAt, r.Occurrence.At) {
+			!proto.Equal(r.RingAt, r.Occurrence.At) || i == 0 && !proto.Equal(r.Occurrence.NextAt, set.NextOccurrences[1]) ||
+			i == 1 && !proto.Equal(r.Occurrence.PreviousAt, set.NextOccurrences[0]) || i == 0 != (r.Occurrence.PreviousAt == nil) ||
+			i == 1 != (r.Occurrence.NextAt == nil) {
 			t.Errorf("ring %d of %v: %v", i+1, set.NextOccurrences, r)
 		}
 	}

@@ -108,7 +108,9 @@ func ringOf(r *clock.Ring) *clockdv1.Ring {
 		m.AckTimeout = durationpb.New(r.AckTimeout)
 	}
 	if o := r.Occurrence(); o.Number != 0 {
-		m.Occurrence = &clockdv1.RingOccurrence{Number: o.Number, At: timestampOf(clock.Instant(o.At))}
+		previous, next := r.OccurrencesBeside()
+		m.Occurrence = &clockdv1.RingOccurrence{Number: o.Number, At: timestampOf(clock.Instant(o.At)),
+			PreviousAt: timestampOf(previous), NextAt: timestampOf(next)}
 	}
 	switch r.PayloadKind {
 	case clock.JSON:

@@ -19,7 +19,7 @@ func (s *Service) Set(ctx context.Context, request *clockdv1.SetRequest) (*clock
 	if err != nil {
 		return nil, err
 	}
-	return &clockdv1.SetResponse{Alarm: alarmOf(&d.Alarm), Created: d.Verdict == clock.Create}, nil
+	return &clockdv1.SetResponse{Alarm: alarmOf(&d.Alarm), Created: d.Verdict == clock.Create, RepeatEnded: d.RepeatEnded}, nil
 }
 
 // traceparentOf returns the trace context in the headers of the call.

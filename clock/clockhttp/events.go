@@ -100,7 +100,10 @@ func appendRing(b []byte, r *clock.Ring) []byte {
 	}
 	if o := r.Occurrence(); o.Number != 0 {
 		b = strconv.AppendInt(append(b, `,"occurrence":{"number":`...), o.Number, 10)
-		b = append(appendInstant(append(b, `,"at":`...), clock.Instant(o.At)), '}')
+		b = appendInstant(append(b, `,"at":`...), clock.Instant(o.At))
+		previous, next := r.OccurrencesBeside()
+		b = appendInstant(append(b, `,"previous_at":`...), previous)
+		b = append(appendInstant(append(b, `,"next_at":`...), next), '}')
 	}
 	b = append(b, `,"content_type":`...)
 	b = appendString(b, r.ContentType)

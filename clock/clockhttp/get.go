@@ -17,7 +17,7 @@ func (s *Server) get(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	b := append(appendAlarmWithAttempts(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a, s.blockers(a)), '\n')
+	b := append(appendAlarmWithAttempts(make([]byte, 0, alarmBytes(a)), a, s.blockers(a)), '\n')
 	if !s.front.Memory.Take(front.Responses, int64(cap(b))) {
 		return tooManyResponses()
 	}

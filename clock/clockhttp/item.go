@@ -56,6 +56,7 @@ type result struct {
 	businessID string
 	alarm      *clock.Alarm // the alarm after the op; nil if unknown
 	status     int
+	ended      bool           // Decision.RepeatEnded
 	problem    *front.Problem // reason of the failure; nil on success
 }
 
@@ -64,7 +65,7 @@ func resultOf(it *item, d *clock.Decision, err error) result {
 		p := front.ProblemOf(err)
 		return result{businessID: it.businessID, alarm: p.Alarm, status: p.Status, problem: p}
 	}
-	return result{businessID: it.businessID, alarm: &d.Alarm, status: setStatus(d.Verdict)}
+	return result{businessID: it.businessID, alarm: &d.Alarm, status: setStatus(d.Verdict), ended: d.RepeatEnded}
 }
 
 // append appends the result as JSON. It adds the member "line" unless line is 0.
@@ -88,6 +89,9 @@ func (r *result) append(b []byte, line int64) []byte {
 		b = append(b, `,"state":"`...)
 		b = append(b, r.alarm.State.String()...)
 		b = append(b, '"')
+	}
+	if r.ended {
+		b = append(b, memberRepeatEnded...)
 	}
 	if r.problem != nil {
 		b = appendCause(b, r.problem)

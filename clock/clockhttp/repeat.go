@@ -11,7 +11,7 @@ import (
 // repeatFields are the members of repeat.
 var repeatFields = []string{
 	"cron", "time_zone", "every", "anchor", "from", "until", "skip_dates", "times", "jitter", "latest_after", "missed",
-	"missed_limit", "overlap", "dst",
+	"missed_limit", "missed_window", "overlap", "pause_after", "dst",
 }
 
 // repeatSpec reads the members of repeat.
@@ -21,6 +21,7 @@ type repeatSpec struct {
 	from, until     clock.Instant // the same
 	every, jitter   time.Duration
 	latestAfter     time.Duration
+	missedWindow    time.Duration
 	missed, overlap string
 	times           int
 }
@@ -47,16 +48,30 @@ func decodeRule(raw []byte) (*repeat.Rule, error) {
 		return nil, err
 	}
 	rule, err := clock.ParseRule(r.complete())
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case seen["times"] && r.times == 0:
-		return nil, clock.Invalid(clock.CodeOutOfRange, "repeat.times", "repeat.times must be from 1 to 1000000000")
-	case seen["latest_after"] && r.latestAfter == 0:
-		return nil, clock.Invalid(clock.CodeOutOfRange, "repeat.latest_after",
-			"repeat.latest_after must be from 1 ms to 366 days")
 	}
-	return rule, nil
+	return rule, r.refuseZeros(seen)
+}
+
+// refuseZeros refuses members that are 0. A rule cannot tell them from members that are not given.
+func (r *repeatSpec) refuseZeros(seen map[string]bool) error {
+	for _, member := range [...]struct {
+		name string
+		zero bool
+		span string
+	}{
+		{"times", r.times == 0, "1 to 1000000000"},
+		{"latest_after", r.latestAfter == 0, "1 ms to 366 days"},
+		{"missed_limit", r.spec.MissedLimit == 0, "1 to 1000"},
+		{"missed_window", r.missedWindow == 0, "10 s to 366 days"},
+		{"pause_after", r.spec.PauseAfter == 0, "1 to 1000"},
+	} {
+		if field := "repeat." + member.name; seen[member.name] && member.zero {
+			return clock.Invalid(clock.CodeOutOfRange, field, field+" must be from "+member.span)
+		}
+	}
+	return nil
 }
 
 func (r *repeatSpec) member(name string, raw []byte) error {
@@ -86,8 +101,12 @@ func (r *repeatSpec) member(name string, raw []byte) error {
 		return decodeString(raw, field, &r.missed)
 	case "missed_limit":
 		return decodeInt(raw, field, &r.spec.MissedLimit)
+	case "missed_window":
+		return decodeDuration(raw, field, &r.missedWindow)
 	case "overlap":
 		return decodeString(raw, field, &r.overlap)
+	case "pause_after":
+		return decodeInt(raw, field, &r.spec.PauseAfter)
 	case "dst":
 		return decodeString(raw, field, &r.spec.DST)
 	}
@@ -119,6 +138,7 @@ func decodeAnchor(raw []byte, field string, into *clock.Instant) error {
 func (r *repeatSpec) complete() repeat.Spec {
 	s := r.spec
 	s.Every, s.Jitter, s.LatestAfter = r.every.Milliseconds(), r.jitter.Milliseconds(), r.latestAfter.Milliseconds()
+	s.MissedWindow = r.missedWindow.Milliseconds()
 	s.Missed, s.Overlap, s.Times = repeat.Missed(r.missed), repeat.Overlap(r.overlap), int64(r.times)
 	if r.anchor != clock.NoInstant {
 		anchor := int64(r.anchor)
@@ -152,11 +172,17 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 		next = clock.Instant(p.Next.At)
 	}
 	b = appendInstant(append(b, `,"next_at":`...), next)
+	previous := clock.NoInstant
+	if p.PreviousAt != 0 {
+		previous = clock.Instant(p.PreviousAt)
+	}
+	b = appendInstant(append(b, `,"previous_at":`...), previous)
 	for _, count := range [...]struct {
 		name string
 		n    int64
 	}{
-		{"rung", p.Rung}, {"missed", p.Missed}, {"skipped", p.Skipped}, {"failed", p.Failed},
+		{"rung", p.Rung}, {"missed", p.Missed}, {"outside_window", p.Outside}, {"skipped", p.Skipped},
+		{"failed", p.Failed}, {"failed_in_row", int64(p.FailedInRow)},
 		{"lateness_ms", p.Lateness}, {"lateness_max_ms", p.LatenessMax}, {"lateness_sum_ms", p.LatenessSum},
 	} {
 		b = append(append(append(b, `,"`...), count.name...), `":`...)
@@ -220,7 +246,9 @@ func appendRule(b []byte, rule *repeat.Rule) []byte {
 	duration("latest_after", s.LatestAfter)
 	text("missed", string(s.Missed))
 	number("missed_limit", int64(s.MissedLimit))
+	duration("missed_window", s.MissedWindow)
 	text("overlap", string(s.Overlap))
+	number("pause_after", int64(s.PauseAfter))
 	text("dst", s.DST)
 	return append(b, '}')
 }

@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -10,10 +11,10 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	h := start(t)
 	const path = "/v1/applications/shop/alarms/report"
 	r := h.expect(201, "", "PUT", path,
-		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","overlap":"queue_one","from":"2020-01-01T00:00:00Z","skip_dates":["2030-12-25"]}}`)
-	for field, want := range map[string]string{
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"1m","latest_after":"10m","missed_window":"26h","pause_after":3,"overlap":"queue_one","from":"2020-01-01T00:00:00Z","skip_dates":["2030-12-25"]}}`)
+	for field, want := range map[string]any{
 		"repeat.cron": "30 2 * * *", "repeat.time_zone": "Europe/Berlin", "repeat.jitter": "1m",
-		"repeat.latest_after": "10m", "repeat.from": "2020-01-01T00:00:00.000Z",
+		"repeat.latest_after": "10m", "repeat.missed_window": "26h", "repeat.pause_after": json.Number("3"), "repeat.from": "2020-01-01T00:00:00.000Z",
 		"repeat.missed": "once", "repeat.overlap": "queue_one", "repeat.dst": "ring_once", "state": "scheduled",
 	} {
 		if got := r.field(field); got != want {
@@ -24,7 +25,7 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 		t.Errorf("next occurrences: %s", r.body)
 	}
 	h.expect(200, "", "PUT", path,
-		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"overlap":"queue_one","from":1577836800000,"skip_dates":["2030-12-25","2030-12-25"]}}`)
+		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"missed_window":93600000,"pause_after":3,"overlap":"queue_one","from":1577836800000,"skip_dates":["2030-12-25","2030-12-25"]}}`)
 	if r := h.expect(200, "", "GET", path+"/occurrences?count=100", ""); strings.Count(string(r.body), `"number"`) != 5 {
 		t.Errorf("the occurrences are %s", r.body)
 	}
@@ -34,6 +35,35 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	h.expect(404, "unknown_alarm", "GET", "/v1/applications/shop/alarms/none/occurrences", "")
 	h.expect(422, "out_of_range", "GET", path+"/occurrences?count=0", "")
 	h.expect(422, "unknown_parameter", "GET", path+"/occurrences?limit=3", "")
+}
+
+func TestSetWithoutARuleSaysThatTheAlarmNoLongerRepeats(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const path, rule, once = "/v1/applications/shop/alarms/", `{"repeat":{"every":"1h"}}`, `{"ring_at":"2090-01-01T00:00:00Z"}`
+	for i, c := range []struct {
+		method, path, body string
+		ended              bool
+	}{
+		{"PUT", path + "a", rule, false},
+		{"PUT", path + "a", once, true},
+		{"PUT", path + "a", once, false},
+		{"GET", path + "a", "", false},
+		{"PUT", path + "a", rule, false},
+		{"POST", "/v1/applications/shop/alarms", `{"set":[{"business_id":"a","ring_at":"2090-01-01T00:00:00Z"}]}`, true},
+		{"PUT", path + "a", rule, false},
+		{"DELETE", path + "a", "", false},
+		{"PUT", path + "a", once, false},
+	} {
+		status := 200
+		if i == 0 {
+			status = 201
+		}
+		r := h.expect(status, "", c.method, c.path, c.body, asJSON)
+		if strings.Contains(string(r.body), `"repeat_ended":true`) != c.ended {
+			t.Errorf("%d: %s %s: %s", i, c.method, c.body, r.body)
+		}
+	}
 }
 
 func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
@@ -56,6 +86,14 @@ func TestRefusedRulesNameTheMemberAndThePlace(t *testing.T) {
 		{`{"repeat":{"every":"500ms"}}`, "invalid_value", "repeat.every", "1 s"},
 		{`{"repeat":{"every":"1s","missed":"often"}}`, "invalid_value", "repeat.missed", "once, skip or all"},
 		{`{"repeat":{"every":"1s","times":0}}`, "out_of_range", "repeat.times", "from 1"},
+		{`{"repeat":{"every":"1s","missed_limit":0,"missed":"all"}}`, "out_of_range", "repeat.missed_limit", "from 1"},
+		{`{"repeat":{"every":"1s","missed_window":0}}`, "out_of_range", "repeat.missed_window", "10 s to 366 days"},
+		{`{"repeat":{"every":"1s","missed_window":"9999ms"}}`, "invalid_value", "repeat.missed_window", "10 s to 366 days"},
+		{`{"repeat":{"every":"1s","missed_window":"9000h"}}`, "invalid_value", "repeat.missed_window", "10 s to 366 days"},
+		{`{"repeat":{"every":"1s","missed":"skip","missed_window":"1h"}}`, "invalid_value", "repeat.missed_window",
+			"once and all"},
+		{`{"repeat":{"every":"1s","pause_after":0}}`, "out_of_range", "repeat.pause_after", "from 1 to 1000"},
+		{`{"repeat":{"every":"1s","pause_after":1001}}`, "invalid_value", "repeat.pause_after", "from 1 to 1000"},
 		{`{"repeat":{"every":"1s","at":"noon"}}`, "unknown_field", "repeat.at", "known are"},
 		{`{"repeat":{"every":"1s","until":100000000000}}`, "out_of_range", "repeat.until", "no occurrence"},
 		{`{"repeat":{"every":"1s"},"delay":"1s"}`, "ambiguous", "delay", "not both"},

@@ -18,19 +18,26 @@ func (s *Server) setBytes() int { return 6*s.alarms.MaxPayload() + bodySlack }
 
 // set holds the memory of its body until the response is written, because the response repeats the payload.
 func (s *Server) set(c echo.Context) error {
-	b, op, err := s.readSet(c)
+	body, op, err := s.readSet(c)
 	if err != nil {
 		return err
 	}
-	defer b.release()
+	defer body.release()
 	ctx, cancel := opContext(c)
 	defer cancel()
 	d, err := s.alarms.Submit(ctx, clock.Op{Set: op}).Await(ctx)
 	if err != nil {
 		return err
 	}
-	return s.respondAlarm(c, setStatus(d.Verdict), &d.Alarm)
+	b := appendAlarm(make([]byte, 0, alarmBytes(&d.Alarm)), &d.Alarm)
+	if d.RepeatEnded {
+		b = append(append(b[:len(b)-1], memberRepeatEnded...), '}')
+	}
+	return s.respondWithETag(c, setStatus(d.Verdict), &d.Alarm, b)
 }
+
+// memberRepeatEnded is the member of a response to a set that has ended the repetition of an alarm.
+const memberRepeatEnded = `,"repeat_ended":true`
 
 // readSet builds a set from the request's path, headers and body. It returns the set with the body, which the caller
 // releases.
@@ -84,9 +91,17 @@ func setStatus(v clock.Verdict) int {
 
 // respondAlarm sends the alarm, with its generation as ETag.
 func (s *Server) respondAlarm(c echo.Context, status int, a *clock.Alarm) error {
+	return s.respondWithETag(c, status, a, appendAlarm(make([]byte, 0, alarmBytes(a)), a))
+}
+
+// respondWithETag sends a response that has an alarm.
+func (s *Server) respondWithETag(c echo.Context, status int, a *clock.Alarm, response []byte) error {
 	c.Response().Header().Set("ETag", etag(a))
-	return s.respondJSON(c, status, appendAlarm(make([]byte, 0, alarmBuffer+2*len(a.Payload)), a))
+	return s.respondJSON(c, status, response)
 }
 
 // alarmBuffer is a size in bytes that nearly always holds an alarm as JSON without its payload.
 const alarmBuffer = 1024
+
+// alarmBytes returns a size in bytes that nearly always holds the alarm as JSON.
+func alarmBytes(a *clock.Alarm) int { return alarmBuffer + 2*len(a.Payload) }

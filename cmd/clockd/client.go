@@ -122,6 +122,9 @@ func describe(a *client.Alarm) string {
 	for _, blocker := range a.Blockers {
 		fmt.Fprintf(&b, "  waits: %s\n", describeBlocker(blocker))
 	}
+	if a.RepeatEnded {
+		b.WriteString("  it repeated until now: the set has no rule\n")
+	}
 	b.WriteString(describeRepeat(a))
 	for _, t := range a.Attempts {
 		fmt.Fprintf(&b, "  %s %s", shown(t.Time), t.Outcome)

@@ -57,6 +57,7 @@ func specOf(r *client.Repeat) repeat.Spec {
 		Cron: r.Cron, TimeZone: r.TimeZone, Every: r.Every.Milliseconds(), Times: r.Times,
 		Jitter: r.Jitter.Milliseconds(), LatestAfter: r.LatestAfter.Milliseconds(),
 		Missed: repeat.Missed(r.Missed), MissedLimit: r.MissedLimit, Overlap: repeat.Overlap(r.Overlap), DST: r.DST, SkipDates: r.SkipDates,
+		MissedWindow: r.MissedWindow.Milliseconds(), PauseAfter: r.PauseAfter,
 	}
 	if !r.Anchor.IsZero() {
 		anchor := r.Anchor.UnixMilli()

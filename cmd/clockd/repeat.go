@@ -15,17 +15,19 @@ import (
 
 // repeatFlags are the options of an alarm that rings again.
 type repeatFlags struct {
-	TimeZone    string   `placeholder:"ZONE" help:"With --cron: IANA name of the time zone, like Europe/Berlin; default UTC. With --at: time zone of a local time."`
-	Anchor      string   `placeholder:"TIME" help:"With --every: an occurrence; default: one period after the set, or the anchor of the alarm."`
-	From        string   `placeholder:"TIME" help:"With --cron or --every: earliest possible occurrence."`
-	Until       string   `placeholder:"TIME" help:"With --cron or --every: latest possible occurrence."`
-	SkipDates   []string `placeholder:"DATE,..." help:"With --cron: local dates without an occurrence, like 2026-12-25."`
-	Times       *int64   `placeholder:"N" help:"With --cron or --every: number of occurrences."`
-	Jitter      string   `placeholder:"30s" help:"With --cron or --every: longest random delay of a ring."`
-	LatestAfter string   `placeholder:"10m" help:"With --cron or --every: time after an occurrence until which it may ring."`
-	Missed      string   `enum:",once,skip,all" default:"" help:"With --cron or --every: which missed occurrences ring: once (the latest one, the default), skip or all."`
-	MissedLimit *int     `placeholder:"100" help:"With --missed all: most late rings."`
-	Overlap     string   `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
+	TimeZone     string   `placeholder:"ZONE" help:"With --cron: IANA name of the time zone, like Europe/Berlin; default UTC. With --at: time zone of a local time."`
+	Anchor       string   `placeholder:"TIME" help:"With --every: an occurrence; default: one period after the set, or the anchor of the alarm."`
+	From         string   `placeholder:"TIME" help:"With --cron or --every: earliest possible occurrence."`
+	Until        string   `placeholder:"TIME" help:"With --cron or --every: latest possible occurrence."`
+	SkipDates    []string `placeholder:"DATE,..." help:"With --cron: local dates without an occurrence, like 2026-12-25."`
+	Times        *int64   `placeholder:"N" help:"With --cron or --every: number of occurrences."`
+	Jitter       string   `placeholder:"30s" help:"With --cron or --every: longest random delay of a ring."`
+	LatestAfter  string   `placeholder:"10m" help:"With --cron or --every: time after an occurrence until which it may ring."`
+	Missed       string   `enum:",once,skip,all" default:"" help:"With --cron or --every: which missed occurrences ring: once (the latest one, the default), skip or all."`
+	MissedLimit  *int     `placeholder:"100" help:"With --missed all: most late rings."`
+	MissedWindow string   `placeholder:"1h" help:"With --missed once or all: longest lateness of a missed occurrence that still rings."`
+	Overlap      string   `enum:",skip,queue_one" default:"" help:"With --cron or --every: occurrences during an unfinished ring: skip (the default) or queue_one."`
+	PauseAfter   *int     `placeholder:"N" help:"With --cron or --every: failed occurrences in a row that pause the alarm."`
 }
 
 // repeat returns the rule that the flags describe, nil without --cron and --every. With --at the time zone belongs to
@@ -34,16 +36,19 @@ func (f *repeatFlags) repeat(cron, every, at string) (*client.Repeat, error) {
 	r := client.Repeat{
 		Cron: cron, TimeZone: f.TimeZone, Times: zeroUnless(f.Times), Missed: client.Missed(f.Missed),
 		MissedLimit: zeroUnless(f.MissedLimit), Overlap: client.Overlap(f.Overlap), SkipDates: f.SkipDates,
+		PauseAfter: zeroUnless(f.PauseAfter),
 	}
-	var errs [6]error
+	var errs [7]error
 	r.Every, errs[0] = durationFlag("every", every)
 	r.Anchor, errs[1] = instantFlag("anchor", f.Anchor)
 	r.Until, errs[2] = instantFlag("until", f.Until)
 	r.Jitter, errs[3] = durationFlag("jitter", f.Jitter)
 	r.From, errs[5] = instantFlag("from", f.From)
 	r.LatestAfter, errs[4] = durationFlag("latest-after", f.LatestAfter)
+	r.MissedWindow, errs[6] = durationFlag("missed-window", f.MissedWindow)
 	zeros := errors.Join(notZero("times", f.Times), notZero("missed-limit", f.MissedLimit),
-		notZeroDuration("every", every), notZeroDuration("latest-after", f.LatestAfter))
+		notZero("pause-after", f.PauseAfter), notZeroDuration("every", every),
+		notZeroDuration("latest-after", f.LatestAfter), notZeroDuration("missed-window", f.MissedWindow))
 	if err := errors.Join(append(errs[:], zeros)...); err != nil {
 		return nil, err
 	}
@@ -87,7 +92,8 @@ func describeRepeat(a *client.Alarm) string {
 		{"counted from", shown(a.Repeat.Anchor)}, {"from", shown(a.Repeat.From)}, {"until", shown(a.Repeat.Until)},
 		{"except on", strings.Join(a.Repeat.SkipDates, " and ")}, {"jitter", span(a.Repeat.Jitter)},
 		{"latest after", span(a.Repeat.LatestAfter)},
-		{"missed", string(a.Repeat.Missed)}, {"overlap", string(a.Repeat.Overlap)},
+		{"missed", string(a.Repeat.Missed)}, {"missed window", span(a.Repeat.MissedWindow)},
+		{"overlap", string(a.Repeat.Overlap)},
 	} {
 		if option.value != "" {
 			fmt.Fprintf(&b, ", %s %s", option.name, option.value)
@@ -96,6 +102,9 @@ func describeRepeat(a *client.Alarm) string {
 	if a.Repeat.Times > 0 {
 		fmt.Fprintf(&b, ", %d times", a.Repeat.Times)
 	}
+	if a.Repeat.PauseAfter > 0 {
+		fmt.Fprintf(&b, ", pauses after %d failed occurrences in a row", a.Repeat.PauseAfter)
+	}
 	o := a.Occurrence
 	fmt.Fprintf(&b, "\n  occurrence %d at %s", o.Number, shown(o.At))
 	if o.NextAt.IsZero() {
@@ -103,7 +112,11 @@ func describeRepeat(a *client.Alarm) string {
 	} else {
 		fmt.Fprintf(&b, ", the next one at %s", shown(o.NextAt))
 	}
-	fmt.Fprintf(&b, "; %d rung, %d missed, %d skipped, %d failed\n", o.Rung, o.Missed, o.Skipped, o.Failed)
+	fmt.Fprintf(&b, "; %d rung, %d missed, %d skipped, %d failed", o.Rung, o.Missed, o.Skipped, o.Failed)
+	if a.Repeat.MissedWindow > 0 {
+		fmt.Fprintf(&b, ", %d outside the missed window", o.OutsideWindow)
+	}
+	b.WriteByte('\n')
 	return b.String()
 }
 

@@ -26,6 +26,9 @@ const (
 	metadataAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
 	metadataOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
 	metadataOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
+	// Times of the occurrences before and after it, if there are any.
+	metadataOccurrencePrevious = "X-Clockd-Occurrence-Previous-At"
+	metadataOccurrenceNext     = "X-Clockd-Occurrence-Next-At"
 )
 
 // prefixBytes is the length of what precedes a message: a byte that says that it is not compressed, and its length.
@@ -107,6 +110,13 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body) {
 	if o := r.Occurrence(); o.Number != 0 {
 		set(metadataOccurrence, strconv.FormatInt(o.Number, 10))
 		set(metadataOccurrenceAt, strconv.FormatInt(o.At, 10))
+		previous, next := r.OccurrencesBeside()
+		if previous != clock.NoInstant {
+			set(metadataOccurrencePrevious, strconv.FormatInt(int64(previous), 10))
+		}
+		if next != clock.NoInstant {
+			set(metadataOccurrenceNext, strconv.FormatInt(int64(next), 10))
+		}
 	}
 	return req, body
 }

@@ -19,6 +19,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // A call has the payload as its message, and the ring and the settings in its metadata.
@@ -28,6 +29,10 @@ func TestCallCarriesTheRing(t *testing.T) {
 		m.Metadata, m.Timeout = map[string]string{"Authorization": "Bearer x"}, 7*time.Second
 	})
 	r := testRing()
+	r.Before.Progress = clock.Progress{
+		Current:    repeat.Occurrence{Number: 5, At: 1_700_000_000_900},
+		PreviousAt: 1_699_900_000_000, Next: repeat.Occurrence{Number: 6, At: 1_700_100_000_000},
+	}
 	if o := b.deliver(r); o.Kind != clock.Confirmed || !o.Acknowledged {
 		t.Fatalf("%+v", o)
 	}
@@ -41,6 +46,8 @@ func TestCallCarriesTheRing(t *testing.T) {
 		metadataContentType: "application/octet-stream",
 		metadataGeneration:  "3", metadataRingNo: "2", metadataTargetRingAt: "1700000000000", metadataRetryTimes: "4",
 		metadataClaimID:    "claim",
+		metadataOccurrence: "5", metadataOccurrenceAt: "1700000000900",
+		metadataOccurrencePrevious: "1699900000000", metadataOccurrenceNext: "1700100000000",
 		metadataAckTimeout: "60000", "traceparent": r.Traceparent, "authorization": "Bearer x", "user-agent": "clockd",
 	} {
 		if got := c.metadata.Get(name); len(got) != 1 || got[0] != want {

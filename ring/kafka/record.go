@@ -23,6 +23,9 @@ const (
 	headerTraceparent  = "traceparent"
 	headerOccurrence   = "x-occurrence"    // number of the occurrence; only in rings of repeating alarms
 	headerOccurrenceAt = "x-occurrence-at" // time of the occurrence, without jitter
+	// Times of the occurrences before and after it, if there are any.
+	headerOccurrencePrevious = "x-occurrence-previous-at"
+	headerOccurrenceNext     = "x-occurrence-next-at"
 )
 
 // recordOf returns the record of a ring.
@@ -63,6 +66,13 @@ func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
 	if o := r.Occurrence(); o.Number != 0 {
 		add(headerOccurrence, strconv.FormatInt(o.Number, 10))
 		add(headerOccurrenceAt, strconv.FormatInt(o.At, 10))
+		previous, next := r.OccurrencesBeside()
+		if previous != clock.NoInstant {
+			add(headerOccurrencePrevious, strconv.FormatInt(int64(previous), 10))
+		}
+		if next != clock.NoInstant {
+			add(headerOccurrenceNext, strconv.FormatInt(int64(next), 10))
+		}
 	}
 	return rec
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/ring"
 )
 
@@ -62,6 +63,10 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		b.point("shop", &Topic{Name: "rings.shop", Key: key, Headers: headers})
 		all := rings("shop", 1)
 		all[0].Traceparent, all[0].Before.RetryTimes = "00-1-2-01", 3
+		all[0].Before.Progress = clock.Progress{
+			Current:    repeat.Occurrence{Number: 5, At: 1_700_000_000_900},
+			PreviousAt: 1_699_900_000_000, Next: repeat.Occurrence{Number: 6, At: 1_700_100_000_000},
+		}
 		wantKinds(t, l.Deliver(t.Context(), all, ample()), clock.Confirmed)
 		var newest map[string]string
 		latest := time.Time{}
@@ -87,6 +92,8 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		"x-generation":  "4", "x-ring-no": "2", "x-target-ring-at": "1700000000000", "x-rung-at": "1700000000007",
 		"x-retry-times": "3",
 		"x-claim-id":    "claim", "traceparent": "00-1-2-01",
+		"x-occurrence": "5", "x-occurrence-at": "1700000000900",
+		"x-occurrence-previous-at": "1699900000000", "x-occurrence-next-at": "1700100000000",
 	}
 	for _, c := range []struct {
 		key     Key

@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/ring/rabbit/internal/rabbittest"
 	"github.com/clockd/clockd/ring/rabbit/internal/wire"
 
@@ -28,7 +29,10 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 	queue := b.Queue("shop", nil)
 	full := clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"},
-		Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999,
+		Generation: 3, RingNo: 2, Before: clock.RingRow{RetryTimes: 5, Progress: clock.Progress{
+			Current:    repeat.Occurrence{Number: 5, At: 1_700_000_000_900},
+			PreviousAt: 1_699_900_000_000, Next: repeat.Occurrence{Number: 6, At: 1_700_100_000_000},
+		}}, RingAt: 1_700_000_000_999,
 		RungAt:  1_700_000_001_456,
 		ClaimID: "c1", Payload: []byte("hello"), ContentType: "text/plain; charset=utf-8",
 		AckTimeout: time.Minute, Priority: 7, Traceparent: "00-aa-bb-01",
@@ -45,6 +49,8 @@ func TestMessageHasExactlyThePromisedProperties(t *testing.T) {
 			"x-application": "shop", "x-business-id": "order/1 % ü", "x-target-ring-at": int64(1_700_000_000_999),
 			"x-rung-at": int64(1_700_000_001_456), "x-generation": int64(3), "x-ring-no": int32(2),
 			"x-retry-times": int32(5), "x-claim-id": "c1", "traceparent": "00-aa-bb-01",
+			"x-occurrence": int64(5), "x-occurrence-at": int64(1_700_000_000_900),
+			"x-occurrence-previous-at": int64(1_699_900_000_000), "x-occurrence-next-at": int64(1_700_100_000_000),
 		},
 		MessageId: "4711.3.2", CorrelationId: "order/1 % ü", Type: "alarm.ring", AppId: "clockd",
 		ContentType: "text/plain; charset=utf-8", DeliveryMode: 2, Priority: 7, Timestamp: time.Unix(1_700_000_000, 0),

@@ -31,10 +31,12 @@ const (
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
-	// Only rings of repeating alarms have these: the number of the occurrence, and its time in milliseconds since the
-	// epoch.
-	headerOccurrence   = "x-occurrence"
-	headerOccurrenceAt = "x-occurrence-at"
+	// Only rings of repeating alarms have these: the number of the occurrence, its time in milliseconds since the epoch,
+	// and the times of the occurrences before and after it, if there are any.
+	headerOccurrence         = "x-occurrence"
+	headerOccurrenceAt       = "x-occurrence-at"
+	headerOccurrencePrevious = "x-occurrence-previous-at"
+	headerOccurrenceNext     = "x-occurrence-next-at"
 )
 
 // Names of the headers that the ring of a message has beside the message's own.
@@ -175,6 +177,13 @@ func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey strin
 	if o := r.Occurrence(); o.Number != 0 {
 		b = wire.AppendInt64(b, headerOccurrence, o.Number)
 		b = wire.AppendInt64(b, headerOccurrenceAt, o.At)
+		previous, next := r.OccurrencesBeside()
+		if previous != clock.NoInstant {
+			b = wire.AppendInt64(b, headerOccurrencePrevious, int64(previous))
+		}
+		if next != clock.NoInstant {
+			b = wire.AppendInt64(b, headerOccurrenceNext, int64(next))
+		}
 	}
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b

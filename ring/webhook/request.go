@@ -30,6 +30,9 @@ const (
 	headerAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
 	headerOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
 	headerOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
+	// Times of the occurrences before and after it, if there are any.
+	headerOccurrencePrevious = "X-Clockd-Occurrence-Previous-At"
+	headerOccurrenceNext     = "X-Clockd-Occurrence-Next-At"
 )
 
 // sender is what all requests of one endpoint have in common.
@@ -122,6 +125,13 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	if o := r.Occurrence(); o.Number != 0 {
 		set(headerOccurrence, strconv.FormatInt(o.Number, 10))
 		set(headerOccurrenceAt, strconv.FormatInt(o.At, 10))
+		previous, next := r.OccurrencesBeside()
+		if previous != clock.NoInstant {
+			set(headerOccurrencePrevious, strconv.FormatInt(int64(previous), 10))
+		}
+		if next != clock.NoInstant {
+			set(headerOccurrenceNext, strconv.FormatInt(int64(next), 10))
+		}
 	}
 	return req, body, nil
 }
@@ -143,8 +153,10 @@ type ringEnvelope struct {
 
 // occurrenceEnvelope is the occurrence of a repeating alarm.
 type occurrenceEnvelope struct {
-	Number int64  `json:"number"`
-	At     string `json:"at"` // without jitter
+	Number     int64   `json:"number"`
+	At         string  `json:"at"`          // without jitter
+	PreviousAt *string `json:"previous_at"` // nil: the first occurrence
+	NextAt     *string `json:"next_at"`     // nil: the last occurrence
 }
 
 func occurrenceOf(r *clock.Ring) *occurrenceEnvelope {
@@ -152,7 +164,14 @@ func occurrenceOf(r *clock.Ring) *occurrenceEnvelope {
 	if o.Number == 0 {
 		return nil
 	}
-	return &occurrenceEnvelope{Number: o.Number, At: timeText(clock.Instant(o.At))}
+	text := func(at clock.Instant) *string {
+		if at == clock.NoInstant {
+			return nil
+		}
+		return new(timeText(at))
+	}
+	previous, next := r.OccurrencesBeside()
+	return &occurrenceEnvelope{Number: o.Number, At: timeText(clock.Instant(o.At)), PreviousAt: text(previous), NextAt: text(next)}
 }
 
 // envelope returns the ring as a JSON object, with its payload in the form in which it was given: JSON byte for byte.

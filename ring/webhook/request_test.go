@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // received is a request as the server got it.
@@ -58,7 +59,10 @@ func (r *recorder) take(t *testing.T) received {
 func fullRing() clock.Ring {
 	return clock.Ring{
 		AlarmID: 4711, Key: clock.Key{Application: "shop", BusinessID: "order/1 % ü"}, Generation: 3, RingNo: 2,
-		Before: clock.RingRow{RetryTimes: 5}, RingAt: 1_700_000_000_999, RungAt: clock.Instant(time.Now().UnixMilli()),
+		Before: clock.RingRow{RetryTimes: 5, Progress: clock.Progress{
+			Current:    repeat.Occurrence{Number: 5, At: 1_700_000_000_900},
+			PreviousAt: 1_699_900_000_000, Next: repeat.Occurrence{Number: 6, At: 1_700_100_000_000},
+		}}, RingAt: 1_700_000_000_999, RungAt: clock.Instant(time.Now().UnixMilli()),
 		ClaimID: "c1",
 		Payload: []byte("{\"a\": 1.0,\n \"b\":\"<\"}"), PayloadKind: clock.JSON,
 		ContentType: "application/vnd.shop+json", AckTimeout: time.Minute,
@@ -87,7 +91,9 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 		"X-Clockd-Generation": {"3"}, "X-Clockd-Ring-No": {"2"},
 		"X-Clockd-Target-Ring-At": {"1700000000999"}, "X-Clockd-Rung-At": {fmt.Sprint(int64(full.RungAt))},
 		"X-Clockd-Retry-Times": {"5"},
-		"X-Clockd-Claim-Id":    {"c1"}, "X-Clockd-Ack-Timeout": {"60000"}, "Traceparent": {"00-aa-bb-01"},
+		"X-Clockd-Occurrence":  {"5"}, "X-Clockd-Occurrence-At": {"1700000000900"},
+		"X-Clockd-Occurrence-Previous-At": {"1699900000000"}, "X-Clockd-Occurrence-Next-At": {"1700100000000"},
+		"X-Clockd-Claim-Id": {"c1"}, "X-Clockd-Ack-Timeout": {"60000"}, "Traceparent": {"00-aa-bb-01"},
 		"Content-Type": {"application/vnd.shop+json"}, "Content-Length": {fmt.Sprint(len(full.Payload))},
 		"Authorization": {"Bearer x"}, "User-Agent": {"shop/1"},
 	}
@@ -98,7 +104,7 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 	bare.Payload, bare.PayloadKind, bare.ContentType = nil, clock.NoPayload, "application/octet-stream"
 	wantKinds(t, b.deliver(bare), clock.Confirmed)
 	r = got.take(t)
-	for _, name := range []string{"X-Clockd-Ack-Timeout", "Traceparent"} {
+	for _, name := range []string{"X-Clockd-Ack-Timeout", "Traceparent", "X-Clockd-Occurrence", "X-Clockd-Occurrence-At"} {
 		if _, has := r.header[name]; has {
 			t.Errorf("a ring without it has %s", name)
 		}
@@ -185,7 +191,8 @@ func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 		{clock.JSON, "{\"a\": 1.0,\n \"b\":\"<\"}", ",\"payload\":{\"a\": 1.0,\n \"b\":\"<\"}}"},
 		{clock.Text, "a \"quote\" <b>", `,"text":"a \"quote\" <b>"` + "\n}"},
 		{clock.Binary, "\x00\xff", `,"base64":"AP8="` + "\n}"},
-		{clock.NoPayload, "", `"content_type":"application/vnd.shop+json"}`},
+		{clock.NoPayload, "", `"content_type":"application/vnd.shop+json","occurrence":{"number":5,"at":"2023-11-14T22:13:20.900Z",` +
+			`"previous_at":"2023-11-13T18:26:40.000Z","next_at":"2023-11-16T02:00:00.000Z"}}`},
 	} {
 		ring := fullRing()
 		ring.Payload, ring.PayloadKind = []byte(c.payload), c.kind

@@ -460,7 +460,11 @@ type Repeat struct {
 	// Earliest possible occurrence, inclusive. Not given: no begin.
 	From *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=from,proto3" json:"from,omitempty"`
 	// Local dates without an occurrence, such as 2026-12-25, for cron only; at most 100.
-	SkipDates     []string `protobuf:"bytes,14,rep,name=skip_dates,json=skipDates,proto3" json:"skip_dates,omitempty"`
+	SkipDates []string `protobuf:"bytes,14,rep,name=skip_dates,json=skipDates,proto3" json:"skip_dates,omitempty"`
+	// With MISSED_ONCE and MISSED_ALL: longest lateness of a missed occurrence that still rings, from 10 s to 366 days. 0 or not given: however late.
+	MissedWindow *durationpb.Duration `protobuf:"bytes,15,opt,name=missed_window,json=missedWindow,proto3" json:"missed_window,omitempty"`
+	// Number of failed occurrences in a row that pauses the alarm, at most 1000. 0: none does.
+	PauseAfter    int32 `protobuf:"varint,16,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -593,6 +597,20 @@ func (x *Repeat) GetSkipDates() []string {
 	return nil
 }
 
+func (x *Repeat) GetMissedWindow() *durationpb.Duration {
+	if x != nil {
+		return x.MissedWindow
+	}
+	return nil
+}
+
+func (x *Repeat) GetPauseAfter() int32 {
+	if x != nil {
+		return x.PauseAfter
+	}
+	return 0
+}
+
 // Occurrence is the current occurrence of a repeating alarm, with the counts of its generation.
 type Occurrence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -616,6 +634,12 @@ type Occurrence struct {
 	LatenessMaxMs int64 `protobuf:"varint,9,opt,name=lateness_max_ms,json=latenessMaxMs,proto3" json:"lateness_max_ms,omitempty"`
 	// Sum of the lateness of all occurrences that rang.
 	LatenessSumMs int64 `protobuf:"varint,10,opt,name=lateness_sum_ms,json=latenessSumMs,proto3" json:"lateness_sum_ms,omitempty"`
+	// Missed occurrences that were older than missed_window. They are not in missed.
+	OutsideWindow int64 `protobuf:"varint,11,opt,name=outside_window,json=outsideWindow,proto3" json:"outside_window,omitempty"`
+	// Failed occurrences since the last one that rang, and since the last resume.
+	FailedInRow int32 `protobuf:"varint,12,opt,name=failed_in_row,json=failedInRow,proto3" json:"failed_in_row,omitempty"`
+	// Time of the occurrence before this one, whether it rang or not. Absent: this is the first one.
+	PreviousAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=previous_at,json=previousAt,proto3" json:"previous_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -718,6 +742,27 @@ func (x *Occurrence) GetLatenessSumMs() int64 {
 		return x.LatenessSumMs
 	}
 	return 0
+}
+
+func (x *Occurrence) GetOutsideWindow() int64 {
+	if x != nil {
+		return x.OutsideWindow
+	}
+	return 0
+}
+
+func (x *Occurrence) GetFailedInRow() int32 {
+	if x != nil {
+		return x.FailedInRow
+	}
+	return 0
+}
+
+func (x *Occurrence) GetPreviousAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PreviousAt
+	}
+	return nil
 }
 
 // RetryPolicy says when a failed try is repeated. A wait is drawn from half of it to the whole.
@@ -1788,7 +1833,9 @@ type SetResponse struct {
 	// The alarm after the set.
 	Alarm *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
 	// True: the set has created the alarm.
-	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// True: the alarm repeated before the set, which has no rule, and rings once now.
+	RepeatEnded   bool `protobuf:"varint,3,opt,name=repeat_ended,json=repeatEnded,proto3" json:"repeat_ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1833,6 +1880,13 @@ func (x *SetResponse) GetAlarm() *Alarm {
 func (x *SetResponse) GetCreated() bool {
 	if x != nil {
 		return x.Created
+	}
+	return false
+}
+
+func (x *SetResponse) GetRepeatEnded() bool {
+	if x != nil {
+		return x.RepeatEnded
 	}
 	return false
 }
@@ -2511,7 +2565,11 @@ type RingOccurrence struct {
 	// 1 for the first occurrence of a generation.
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// Its time, without jitter.
-	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	At *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	// Time of the occurrence before it, whether it rang or not. Absent: it is the first one.
+	PreviousAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=previous_at,json=previousAt,proto3" json:"previous_at,omitempty"`
+	// Time of the occurrence after it. Absent: it is the last one.
+	NextAt        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2556,6 +2614,20 @@ func (x *RingOccurrence) GetNumber() int64 {
 func (x *RingOccurrence) GetAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.At
+	}
+	return nil
+}
+
+func (x *RingOccurrence) GetPreviousAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PreviousAt
+	}
+	return nil
+}
+
+func (x *RingOccurrence) GetNextAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAt
 	}
 	return nil
 }
@@ -3335,7 +3407,9 @@ type BatchResult struct {
 	// State of the alarm after the item. Unspecified: unknown.
 	State State `protobuf:"varint,4,opt,name=state,proto3,enum=clockd.v1.State" json:"state,omitempty"`
 	// Why the item failed. Absent: it did not.
-	Failure       *Failure `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	Failure *Failure `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	// True: the alarm repeated before the item, a set without a rule, and rings once now.
+	RepeatEnded   bool `protobuf:"varint,6,opt,name=repeat_ended,json=repeatEnded,proto3" json:"repeat_ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3403,6 +3477,13 @@ func (x *BatchResult) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *BatchResult) GetRepeatEnded() bool {
+	if x != nil {
+		return x.RepeatEnded
+	}
+	return false
 }
 
 // Failure is the failure of one item, as the error of a single call would be.
@@ -3473,7 +3554,7 @@ var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\n" +
-	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x04\n" +
+	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x05\n" +
 	"\x06Repeat\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12\x1b\n" +
 	"\ttime_zone\x18\x02 \x01(\tR\btimeZone\x12/\n" +
@@ -3490,7 +3571,10 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x03dst\x18\f \x01(\x0e2\x0e.clockd.v1.DstR\x03dst\x12.\n" +
 	"\x04from\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12\x1d\n" +
 	"\n" +
-	"skip_dates\x18\x0e \x03(\tR\tskipDates\"\xd4\x02\n" +
+	"skip_dates\x18\x0e \x03(\tR\tskipDates\x12>\n" +
+	"\rmissed_window\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\fmissedWindow\x12\x1f\n" +
+	"\vpause_after\x18\x10 \x01(\x05R\n" +
+	"pauseAfter\"\xdc\x03\n" +
 	"\n" +
 	"Occurrence\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -3504,7 +3588,11 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"latenessMs\x12&\n" +
 	"\x0flateness_max_ms\x18\t \x01(\x03R\rlatenessMaxMs\x12&\n" +
 	"\x0flateness_sum_ms\x18\n" +
-	" \x01(\x03R\rlatenessSumMs\"\xbc\x01\n" +
+	" \x01(\x03R\rlatenessSumMs\x12%\n" +
+	"\x0eoutside_window\x18\v \x01(\x03R\routsideWindow\x12\"\n" +
+	"\rfailed_in_row\x18\f \x01(\x05R\vfailedInRow\x12;\n" +
+	"\vprevious_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"previousAt\"\xbc\x01\n" +
 	"\vRetryPolicy\x123\n" +
 	"\ainitial\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\ainitial\x12\x1b\n" +
 	"\x06factor\x18\x02 \x01(\x01H\x00R\x06factor\x88\x01\x01\x12+\n" +
@@ -3616,10 +3704,11 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\n" +
 	"SetRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12*\n" +
-	"\x05alarm\x18\x02 \x01(\v2\x14.clockd.v1.AlarmSpecR\x05alarm\"O\n" +
+	"\x05alarm\x18\x02 \x01(\v2\x14.clockd.v1.AlarmSpecR\x05alarm\"r\n" +
 	"\vSetResponse\x12&\n" +
 	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\x86\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x12!\n" +
+	"\frepeat_ended\x18\x03 \x01(\bR\vrepeatEnded\"\x86\x01\n" +
 	"\rCancelRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
@@ -3676,10 +3765,13 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12&\n" +
 	"\x05alarm\x18\x03 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\x12:\n" +
 	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\"T\n" +
+	"retryAfter\"\xc6\x01\n" +
 	"\x0eRingOccurrence\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
-	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xb2\x04\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12;\n" +
+	"\vprevious_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"previousAt\x123\n" +
+	"\anext_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\"\xb2\x04\n" +
 	"\x04Ring\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12 \n" +
@@ -3743,7 +3835,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x03set\x18\x02 \x03(\v2\x14.clockd.v1.AlarmSpecR\x03set\x12\x16\n" +
 	"\x06cancel\x18\x03 \x03(\tR\x06cancel\"A\n" +
 	"\rBatchResponse\x120\n" +
-	"\aresults\x18\x01 \x03(\v2\x16.clockd.v1.BatchResultR\aresults\"\xbe\x01\n" +
+	"\aresults\x18\x01 \x03(\v2\x16.clockd.v1.BatchResultR\aresults\"\xe1\x01\n" +
 	"\vBatchResult\x12\x1f\n" +
 	"\vbusiness_id\x18\x01 \x01(\tR\n" +
 	"businessId\x12\x18\n" +
@@ -3752,7 +3844,8 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"generation\x18\x03 \x01(\x03R\n" +
 	"generation\x12&\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x10.clockd.v1.StateR\x05state\x12,\n" +
-	"\afailure\x18\x05 \x01(\v2\x12.clockd.v1.FailureR\afailure\"e\n" +
+	"\afailure\x18\x05 \x01(\v2\x12.clockd.v1.FailureR\afailure\x12!\n" +
+	"\frepeat_ended\x18\x06 \x01(\bR\vrepeatEnded\"e\n" +
 	"\aFailure\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12,\n" +
@@ -3878,92 +3971,96 @@ var file_clockd_v1_clockd_proto_depIdxs = []int32{
 	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
 	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
 	42, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
-	42, // 9: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 10: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
-	41, // 11: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	41, // 12: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	42, // 13: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	41, // 14: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	7,  // 15: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
-	42, // 16: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
-	1,  // 17: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
-	9,  // 18: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	41, // 19: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 20: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,  // 21: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	42, // 22: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	42, // 23: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	42, // 24: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	11, // 25: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	9,  // 26: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	41, // 27: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 28: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	42, // 29: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,  // 30: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	42, // 31: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	42, // 32: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	42, // 33: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	42, // 34: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	7,  // 35: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
-	8,  // 36: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	42, // 37: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	13, // 38: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
-	42, // 39: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	10, // 40: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	12, // 41: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 42: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 43: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 44: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 45: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	14, // 46: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 47: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	42, // 48: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	42, // 49: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	12, // 50: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	12, // 51: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	41, // 52: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	42, // 53: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 54: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	42, // 55: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	41, // 56: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	28, // 57: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	29, // 58: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 59: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	41, // 60: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	12, // 61: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	36, // 62: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	42, // 63: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 64: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	10, // 65: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	39, // 66: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 67: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	40, // 68: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	27, // 69: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	15, // 70: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	17, // 71: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	19, // 72: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	21, // 73: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	23, // 74: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	25, // 75: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	37, // 76: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	30, // 77: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	32, // 78: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	34, // 79: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	16, // 80: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	18, // 81: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	20, // 82: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	22, // 83: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	24, // 84: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	26, // 85: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	38, // 86: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	31, // 87: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	33, // 88: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	35, // 89: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	80, // [80:90] is the sub-list for method output_type
-	70, // [70:80] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	41, // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
+	42, // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	42, // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
+	41, // 13: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	41, // 14: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	42, // 15: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	41, // 16: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	7,  // 17: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
+	42, // 18: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	1,  // 19: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
+	9,  // 20: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
+	41, // 21: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 22: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
+	0,  // 23: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	42, // 24: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	42, // 25: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	42, // 26: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	11, // 27: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	9,  // 28: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	41, // 29: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 30: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	42, // 31: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,  // 32: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	42, // 33: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	42, // 34: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	42, // 35: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	42, // 36: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,  // 37: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,  // 38: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	42, // 39: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	13, // 40: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	42, // 41: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	10, // 42: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	12, // 43: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 44: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 45: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 46: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 47: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	14, // 48: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,  // 49: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	42, // 50: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	42, // 51: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	12, // 52: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	12, // 53: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	41, // 54: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	42, // 55: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 56: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
+	42, // 57: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
+	42, // 58: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	42, // 59: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	41, // 60: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	28, // 61: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	29, // 62: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 63: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	41, // 64: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	12, // 65: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	36, // 66: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	42, // 67: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	42, // 68: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	10, // 69: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	39, // 70: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 71: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	40, // 72: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	27, // 73: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	15, // 74: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	17, // 75: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	19, // 76: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	21, // 77: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	23, // 78: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	25, // 79: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	37, // 80: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	30, // 81: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	32, // 82: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	34, // 83: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	16, // 84: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	18, // 85: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	20, // 86: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	22, // 87: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	24, // 88: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	26, // 89: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	38, // 90: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	31, // 91: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	33, // 92: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	35, // 93: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	84, // [84:94] is the sub-list for method output_type
+	74, // [74:84] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
