@@ -119,6 +119,7 @@ func describe(a *client.Alarm) string {
 	if a.LocalRingAt != "" {
 		fmt.Fprintf(&b, "  local time: %s %s\n", a.LocalRingAt, a.TimeZone)
 	}
+	b.WriteString(describeOptions(a))
 	for _, blocker := range a.Blockers {
 		fmt.Fprintf(&b, "  waits: %s\n", describeBlocker(blocker))
 	}
@@ -132,6 +133,19 @@ func describe(a *client.Alarm) string {
 			fmt.Fprintf(&b, " by %s", t.By)
 		}
 		fmt.Fprintf(&b, " %s\n", t.Error)
+	}
+	return b.String()
+}
+
+// describeOptions returns the priority, and the options of an alarm that waits for answers, in lines for people. It
+// leaves out a priority of 0, and both options of an alarm without answers.
+func describeOptions(a *client.Alarm) string {
+	var b strings.Builder
+	if a.Priority != 0 {
+		fmt.Fprintf(&b, "  priority: %d\n", a.Priority)
+	}
+	if a.AckTimeout > 0 {
+		fmt.Fprintf(&b, "  ack timeout: %s, max rings: %d\n", span(a.AckTimeout), a.MaxRings)
 	}
 	return b.String()
 }

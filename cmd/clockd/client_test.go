@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/clockd/clockd/client"
 )
 
 // scriptedServer is a server with prepared responses. It returns one after the other, and records the requests.
@@ -294,5 +297,24 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDescribeShowsPriorityAndAckTimeout leaves out the options of an alarm that has the defaults.
+func TestDescribeShowsPriorityAndAckTimeout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		options client.Alarm
+		want    string // lines after the first one
+	}{
+		{client.Alarm{MaxRings: 10}, ""},
+		{client.Alarm{MaxRings: 10, Priority: 9}, "  priority: 9\n"},
+		{client.Alarm{MaxRings: 3, AckTimeout: 90 * time.Second}, "  ack timeout: 1m30s, max rings: 3\n"},
+		{client.Alarm{MaxRings: 10, AckTimeout: time.Hour, Priority: 1},
+			"  priority: 1\n  ack timeout: 1h, max rings: 10\n"},
+	} {
+		if _, rest, _ := strings.Cut(describe(&c.options), "\n"); rest != c.want {
+			t.Errorf("%+v: %q, want %q", c.options, rest, c.want)
+		}
 	}
 }
