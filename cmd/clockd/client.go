@@ -98,10 +98,9 @@ func trouble(a *client.Alarm) string {
 // describe returns the alarm and its attempts in lines for people.
 func describe(a *client.Alarm) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s is %s, to ring at %s, generation %d", a.Application, a.BusinessID, a.State, shown(a.RingAt),
-		a.Generation)
-	if !a.RungAt.IsZero() {
-		fmt.Fprintf(&b, ", rung at %s", shown(a.RungAt))
+	fmt.Fprintf(&b, "%s/%s is %s, %s, generation %d", a.Application, a.BusinessID, a.State, describeTimes(a), a.Generation)
+	if a.State != client.Rung && a.State != client.Ringing && !a.RungAt.IsZero() {
+		fmt.Fprintf(&b, ", last rang at %s", shown(a.RungAt))
 	}
 	if a.Answer != "" {
 		fmt.Fprintf(&b, ", answered with %s by %s at %s", a.Answer, a.AnsweredBy, shown(a.AnsweredAt))
@@ -135,6 +134,17 @@ func describe(a *client.Alarm) string {
 		fmt.Fprintf(&b, " %s\n", t.Error)
 	}
 	return b.String()
+}
+
+// describeTimes returns when an alarm rang or ended, else when it is to ring.
+func describeTimes(a *client.Alarm) string {
+	switch {
+	case (a.State == client.Rung || a.State == client.Ringing) && !a.RungAt.IsZero():
+		return "rang at " + shown(a.RungAt)
+	case !a.FinishedAt.IsZero():
+		return fmt.Sprintf("ended at %s, was to ring at %s", shown(a.FinishedAt), shown(a.RingAt))
+	}
+	return "to ring at " + shown(a.RingAt)
 }
 
 // describeOptions returns the priority, and the options of an alarm that waits for answers, in lines for people. It

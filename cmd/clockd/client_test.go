@@ -318,3 +318,38 @@ func TestDescribeShowsPriorityAndAckTimeout(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribeSaysWhenAnAlarmRangOrEnded describes an alarm in each state. Of an alarm that waits it says when the alarm
+// is to ring.
+func TestDescribeSaysWhenAnAlarmRangOrEnded(t *testing.T) {
+	t.Parallel()
+	due := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+	rang, ended := due.Add(time.Second), due.Add(time.Hour)
+	const dueText, rangText, endedText = "2030-01-02T00:00:00.000Z", "2030-01-02T00:00:01.000Z", "2030-01-02T01:00:00.000Z"
+	for _, c := range []struct {
+		state            client.State
+		rungAt, finished time.Time
+		want             string // text between the state and the generation
+		more             string // text after the generation
+	}{
+		{client.Scheduled, time.Time{}, time.Time{}, "to ring at " + dueText, ""},
+		{client.Scheduled, rang, time.Time{}, "to ring at " + dueText, ", last rang at " + rangText},
+		{client.Paused, time.Time{}, time.Time{}, "to ring at " + dueText, ""},
+		{client.Ringing, time.Time{}, time.Time{}, "to ring at " + dueText, ""}, // a claim of two phases
+		{client.Ringing, rang, time.Time{}, "rang at " + rangText, ""},
+		{client.Rung, rang, ended, "rang at " + rangText, ""},
+		{client.Expired, time.Time{}, ended, "ended at " + endedText + ", was to ring at " + dueText, ""},
+		{client.Dead, rang, ended, "ended at " + endedText + ", was to ring at " + dueText,
+			", last rang at " + rangText},
+		{client.Cancelled, time.Time{}, ended, "ended at " + endedText + ", was to ring at " + dueText, ""},
+	} {
+		a := &client.Alarm{
+			Application: "shop", BusinessID: "x", State: c.state, Generation: 2, RingAt: due, RungAt: c.rungAt,
+			FinishedAt: c.finished,
+		}
+		want := fmt.Sprintf("shop/x is %s, %s, generation 2%s\n", c.state, c.want, c.more)
+		if got := describe(a); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
