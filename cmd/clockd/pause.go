@@ -21,11 +21,19 @@ type pauseCommand struct{ pauseArgs }
 // Run pauses the alarm and prints it.
 func (p *pauseCommand) Run() error { return p.run((*client.Client).Pause) }
 
+func (*pauseCommand) applicationWide(application string) string {
+	return "to pause all alarms of the application, use clockd application pause " + application
+}
+
 // resumeCommand schedules a paused alarm again.
 type resumeCommand struct{ pauseArgs }
 
 // Run resumes the alarm and prints it.
 func (r *resumeCommand) Run() error { return r.run((*client.Client).Resume) }
+
+func (*resumeCommand) applicationWide(application string) string {
+	return "to resume a paused application, use clockd application resume " + application
+}
 
 func (p *pauseArgs) run(
 	act func(*client.Client, context.Context, string, string, ...client.Condition) (*client.Alarm, error),

@@ -63,8 +63,33 @@ func mistake(err error, values *sources) (command string, reason error) {
 		if parent, unknown := unknownCommand(parsed.Context); unknown != nil {
 			return parent.FullPath(), unknown
 		}
+	} else if hint := applicationWide(parsed.Context); hint != "" {
+		err = fmt.Errorf("%w: %s", err, hint)
 	}
 	return helpfulCommand(parsed.Context), configFaults(append(slices.Clone(values.faults), err))
+}
+
+// applicationWide returns a line for people that names the command for all alarms of the application. It returns "" if
+// the arguments have a business id, or there is no such command.
+func applicationWide(ctx *kong.Context) (hint string) {
+	selected := ctx.Selected()
+	if selected == nil {
+		return ""
+	}
+	command, is := selected.Target.Addr().Interface().(interface{ applicationWide(string) string })
+	if !is {
+		return ""
+	}
+	for _, path := range ctx.Path {
+		switch {
+		case path.Positional == nil:
+		case path.Positional.Name == "application":
+			hint = command.applicationWide(ctx.Value(path).String())
+		default:
+			return ""
+		}
+	}
+	return hint
 }
 
 // helpfulCommand returns the command whose --help tells about the arguments.
