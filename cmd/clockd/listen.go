@@ -69,7 +69,8 @@ func (l *listenCommand) remarkSilence(ctx context.Context) {
 			l.Application)
 	default:
 		_, _ = fmt.Fprintf(stderr,
-			"rings of %s go to %s, not to the stream: clockd listen prints only rings of alarms that name the target stream\n", l.Application, listed.Target)
+			"rings of %[1]s go to %[2]s, so clockd listen prints only rings of alarms that name the target stream; to send all to the stream: clockd application set %[1]s --target stream\n",
+			l.Application, listed.Target)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestCommandsRemarkUnknownApplications(t *testing.T) {
 		{"kick shpo --state dead", known, "kicked 0\n" + misspelt, true},
 		{"listen shpo", known, misspelt + "clockd: refused (forbidden)\n", true},
 		{"listen shop", known,
-			"rings of shop go to webhook, not to the stream: clockd listen prints only rings of alarms that name the target stream\nclockd: refused (forbidden)\n", false},
+			"rings of shop go to webhook, so clockd listen prints only rings of alarms that name the target stream; to send all to the stream: clockd application set shop --target stream\nclockd: refused (forbidden)\n", false},
 		{"listen shop", nowhere,
 			"the node does not have the target of shop, so its alarms wait: clockd applications says more\nclockd: refused (forbidden)\n", false},
 		{"listen shpo", uncovered, "Ctrl-C ends it\nclockd: refused (forbidden)\n", false},
