@@ -19,5 +19,5 @@ const (
 	BlockedByTarget     BlockerCode = "target_down" // the target is away with all its applications
 	BlockedByNoReceiver BlockerCode = "no_receiver" // the target has no receiver of the application: no subscriber, worker or endpoint
 	BlockedByFailures   BlockerCode = "failing"     // the last rings failed, so alarms ring in small batches
-	BlockedByHold       BlockerCode = "held"        // no ring is delivered, so one alarm a second is tried
+	BlockedByHold       BlockerCode = "held"        // no ring is delivered, so one due alarm of the application is tried each second
 )

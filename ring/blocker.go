@@ -52,7 +52,8 @@ func (l *Loop) blockersAt(c *crew, to store.Addressee) []clock.Blocker {
 		return blocked(clock.BlockedByFailures, "its last rings failed, and are repeated after a pause: "+a.Reason)
 	case held.String():
 		return blocked(clock.BlockedByHold,
-			fmt.Sprintf("no ring is delivered, so one alarm every %s is tried: %s", l.cfg.Probe, a.Reason))
+			fmt.Sprintf("no ring is delivered, so clockd tries one due alarm of the application every %s: %s",
+				l.cfg.Probe, a.Reason))
 	}
 	return nil
 }

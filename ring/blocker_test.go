@@ -47,7 +47,7 @@ func TestBlockersSayWhyDueAlarmsWait(t *testing.T) {
 		time.Sleep(1010 * time.Millisecond)
 		n.wantBlockers("unbound", "failing returned")
 		time.Sleep(20 * time.Second)
-		n.wantBlockers("unbound", "held one alarm every 1s is tried: returned")
+		n.wantBlockers("unbound", "held clockd tries one due alarm of the application every 1s: returned")
 		n.wantBlockers("well")
 		n.target.setDown(errDown)
 		synctest.Wait()

@@ -44,7 +44,7 @@ func TestReadsTellWhyDueAlarmsWait(t *testing.T) {
 	}
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("stream", "later"), map[string]any{"delay": "1h"})
 	for name, want := range map[string]string{
-		"misspelt": "amqp held no ring is delivered, so one alarm every 1s is tried: 312 NO_ROUTE",
+		"misspelt": "amqp held no ring is delivered, so clockd tries one due alarm of the application every 1s: 312 NO_ROUTE",
 		"stream":   "stream no_receiver no subscriber is connected",
 		"worker":   "pull no_receiver no worker has asked",
 		"halted":   " paused the application is paused",
