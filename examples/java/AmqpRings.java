@@ -25,7 +25,7 @@ public class AmqpRings {
   }
 
   static void consume(ConnectionFactory factory, String application) throws Exception {
-    String queue = application + ".alarms";
+    String queue = "clock." + application;
     CompletableFuture<Exception> failure = new CompletableFuture<>();
     try (Connection connection = factory.newConnection()) {
       Channel channel = connection.createChannel();

@@ -4,7 +4,7 @@ import amqp from "amqplib"; // npm install amqplib
 
 const application = process.argv[2] ?? "shop";
 const url = process.env.AMQP_URL ?? "amqp://guest:guest@127.0.0.1:5672/";
-const queue = `${application}.alarms`;
+const queue = `clock.${application}`;
 const handled = new Set(); // in production: a table, written in the transaction of the work
 let connection;
 

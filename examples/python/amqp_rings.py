@@ -9,7 +9,7 @@ import pika  # pip install pika
 
 application = sys.argv[1] if len(sys.argv) > 1 else "shop"
 url = os.environ.get("AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/")
-queue = application + ".alarms"
+queue = "clock." + application
 handled = set()  # in production: a table, written in the transaction of the work
 
 
