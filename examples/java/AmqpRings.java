@@ -25,16 +25,17 @@ public class AmqpRings {
   }
 
   static void consume(ConnectionFactory factory, String application) throws Exception {
-    String queue = "clock." + application;
+    String exchange = System.getenv().getOrDefault("CLOCKD_AMQP_EXCHANGE", "clock");
+    String queue = exchange + "." + application;
     CompletableFuture<Exception> failure = new CompletableFuture<>();
     try (Connection connection = factory.newConnection()) {
       Channel channel = connection.createChannel();
       channel.addShutdownListener(failure::complete); // also when the connection ends
       channel.confirmSelect();
       channel.basicQos(100);
-      channel.exchangeDeclare("clock", "direct", true); // as clockd does, so either may start first
+      channel.exchangeDeclare(exchange, "direct", true); // as clockd does, so either may start first
       channel.queueDeclare(queue, true, false, false, Map.of("x-queue-type", "quorum"));
-      channel.queueBind(queue, "clock", application);
+      channel.queueBind(queue, exchange, application);
       channel.basicConsume(queue, false, (tag, delivery) -> {
         try {
           handle(channel, delivery);

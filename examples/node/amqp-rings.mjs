@@ -4,7 +4,8 @@ import amqp from "amqplib"; // npm install amqplib
 
 const application = process.argv[2] ?? "shop";
 const url = process.env.AMQP_URL ?? "amqp://guest:guest@127.0.0.1:5672/";
-const queue = `clock.${application}`;
+const exchange = process.env.CLOCKD_AMQP_EXCHANGE ?? "clock";
+const queue = `${exchange}.${application}`;
 const handled = new Set(); // in production: a table, written in the transaction of the work
 let connection;
 
@@ -29,9 +30,9 @@ async function consume() {
   try {
     const channel = await connection.createConfirmChannel();
     await channel.prefetch(100);
-    await channel.assertExchange("clock", "direct", { durable: true }); // as clockd does, so either may start first
+    await channel.assertExchange(exchange, "direct", { durable: true }); // as clockd does, so either may start first
     await channel.assertQueue(queue, { durable: true, arguments: { "x-queue-type": "quorum" } });
-    await channel.bindQueue(queue, "clock", application);
+    await channel.bindQueue(queue, exchange, application);
     await new Promise((_, failed) => {
       for (const source of [connection, channel]) {
         source.on("error", failed);

@@ -9,7 +9,8 @@ import pika  # pip install pika
 
 application = sys.argv[1] if len(sys.argv) > 1 else "shop"
 url = os.environ.get("AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/")
-queue = "clock." + application
+exchange = os.environ.get("CLOCKD_AMQP_EXCHANGE", "clock")
+queue = exchange + "." + application
 handled = set()  # in production: a table, written in the transaction of the work
 
 
@@ -29,9 +30,9 @@ def consume():
         channel = connection.channel()
         channel.confirm_delivery()
         channel.basic_qos(prefetch_count=100)
-        channel.exchange_declare("clock", "direct", durable=True)  # as clockd does, so either may start first
+        channel.exchange_declare(exchange, "direct", durable=True)  # as clockd does, so either may start first
         channel.queue_declare(queue, durable=True, arguments={"x-queue-type": "quorum"})
-        channel.queue_bind(queue, "clock", routing_key=application)
+        channel.queue_bind(queue, exchange, routing_key=application)
         channel.basic_consume(queue, handle)
         channel.start_consuming()  # returns if the queue is deleted
     finally:

@@ -21,10 +21,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Consume declares the queue clock.<application>, connects again, and handles each message id once. It remembers
+	// Consume declares the queue EXCHANGE.APPLICATION, connects again, and handles each message id once. It remembers
 	// message ids in memory. In production, store them in the transaction of the work.
 	err := amqp.Consume(ctx, application, amqp.Consumer{
-		URL: cmp.Or(os.Getenv("AMQP_URL"), "amqp://guest:guest@127.0.0.1:5672/"),
+		URL:      cmp.Or(os.Getenv("AMQP_URL"), "amqp://guest:guest@127.0.0.1:5672/"),
+		Exchange: os.Getenv("CLOCKD_AMQP_EXCHANGE"), // default: clock
 		Handle: func(_ context.Context, r *amqp.Ring) client.Answer {
 			fmt.Println(r.BusinessID, string(r.Payload))
 			return client.Answer{Kind: client.Acked}
