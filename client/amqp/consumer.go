@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +31,7 @@ type Consumer struct {
 	Prefetch    int           // most messages that wait for Handle; default 100
 	Memory      int           // message ids that are remembered, to recognize copies; default 100,000, which take about 10 MB
 	Drain       time.Duration // time for the rings that were read, after the end of the context; default 10 s
-	By          string        // name of this program in answers; default: the user of the URL
+	By          string        // name of this program in answers; default: the user of the URL, unless auth_mechanism=EXTERNAL
 	// Failed is told each fault after which Consume goes on. Several goroutines may call it at once. Default: faults
 	// are ignored.
 	Failed func(error)
@@ -54,11 +56,15 @@ func (k Consumer) withDefaults(application string) (Consumer, error) {
 	if k.Handle == nil {
 		return k, errors.New("a consumer needs Handle")
 	}
-	if _, err := amqp.ParseURI(k.URL); err != nil {
+	uri, err := amqp.ParseURI(k.URL)
+	if err != nil {
 		return k, fmt.Errorf("URL: %w", err)
 	}
 	if application == "" {
 		return k, errors.New("a consumer needs an application")
+	}
+	if k.By == "" {
+		k.By = userOf(&uri)
 	}
 	if k.Exchange == "" {
 		k.Exchange = defaultExchange
@@ -79,6 +85,16 @@ func (k Consumer) withDefaults(application string) (Consumer, error) {
 		k.Failed = func(error) {}
 	}
 	return k, nil
+}
+
+// userOf returns the user of the URL, "" if the user may come from a client certificate. It goes into the header x-by
+// and not into the property user_id: where RabbitMQ takes the user from a token (OAuth 2), it knows the user by another
+// name, and would close the channel at each answer.
+func userOf(uri *amqp.URI) string {
+	if slices.ContainsFunc(uri.AuthMechanism, func(name string) bool { return strings.EqualFold(name, "EXTERNAL") }) {
+		return ""
+	}
+	return uri.Username
 }
 
 // Consume receives the application's rings until ctx ends. It connects again after each lost connection. When ctx ends,

@@ -305,6 +305,35 @@ func TestCopiesRepeatTheAnswer(t *testing.T) {
 	}
 }
 
+// An answer names who gave it: the answer's own name, else the name of the consumer, else the user of the URL.
+func TestAnswersNameTheUserOfTheURL(t *testing.T) {
+	_, exchange := open(t, "own", "consumer", "user")
+	c := service(t, exchange)
+	u, err := url.Parse(brokerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := u.User.Username()
+	for application, consumer := range map[string]struct{ by, answerBy, want string }{
+		"own":      {by: "worker-7", answerBy: "ann", want: "ann"},
+		"consumer": {by: "worker-7", want: "worker-7"},
+		"user":     {want: user},
+	} {
+		consume(t, application, amqp.Consumer{URL: brokerURL, Exchange: exchange, By: consumer.by,
+			Handle: func(context.Context, *amqp.Ring) client.Answer {
+				return client.Answer{Kind: client.Acked, By: consumer.answerBy}
+			}})
+		if _, err := c.Set(t.Context(), application, "x",
+			client.Set{When: client.After(0), AckTimeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, application+" is answered by "+consumer.want, func() bool {
+			a, err := c.Get(t.Context(), application, "x")
+			return err == nil && a.State == client.Rung && a.AnsweredBy == consumer.want
+		})
+	}
+}
+
 // The broker confirms an answer whose queue does not exist. The fault is told, and the answer is repeated until the queue exists.
 func TestAnswerToAMissingQueueIsRepeated(t *testing.T) {
 	ch, exchange := open(t, "shop")
