@@ -21,6 +21,7 @@ func valueMappers(values *sources) []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(values, parseDuration)),
 		kong.TypeMapper(reflect.TypeFor[slog.Level](), mapper(values, parseLevel)),
+		kong.TypeMapper(reflect.TypeFor[map[string]string](), pairsMapper(values)),
 		kong.KindMapper(reflect.String, mapper(values, func(s string) (string, error) { return s, nil })),
 		kong.KindMapper(reflect.Int,
 			mapper(values, func(s string) (int, error) { return parseNumber[int](s, strconv.IntSize) })),
@@ -33,14 +34,11 @@ func valueMappers(values *sources) []kong.Option {
 // becomes the default.
 func mapper[T any](values *sources, parse func(string) (T, error)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
-		token, err := ctx.Scan.PopValue(ctx.Value.Name)
-		switch {
-		case err != nil && token.IsEOL():
-			return errors.New("its value is missing")
-		case err != nil:
-			return fmt.Errorf("its value is missing before %q; a value that begins with a hyphen is written --flag=-value", token.String())
+		text, err := popText(ctx)
+		if err != nil {
+			return err
 		}
-		v, err := parse(fmt.Sprint(token.Value))
+		v, err := parse(text)
 		if err != nil {
 			if err := values.tolerate(ctx.Value, err); err != nil {
 				return err
@@ -52,6 +50,58 @@ func mapper[T any](values *sources, parse func(string) (T, error)) kong.MapperFu
 		target.Set(reflect.ValueOf(v).Convert(target.Type()))
 		return nil
 	}
+}
+
+// popText takes the text of a value from the command line.
+func popText(ctx *kong.DecodeContext) (string, error) {
+	token, err := ctx.Scan.PopValue(ctx.Value.Name)
+	switch {
+	case err != nil && token.IsEOL():
+		return "", errors.New("its value is missing")
+	case err != nil:
+		return "", fmt.Errorf("its value is missing before %q; a value that begins with a hyphen is written --flag=-value", token.String())
+	}
+	return fmt.Sprint(token.Value), nil
+}
+
+// pairsMapper returns the parser's mapper for pairs NAME=VALUE, from one flag or from repeated ones. The parser's own
+// mapper keeps the last value of a name.
+func pairsMapper(values *sources) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
+		text, err := popText(ctx)
+		if err != nil {
+			return err
+		}
+		if target.IsNil() {
+			target.Set(reflect.MakeMap(target.Type()))
+		}
+		if pairs, is := target.Interface().(map[string]string); is {
+			err = addPairs(pairs, text, ctx.Value.Tag.MapSep)
+		}
+		if err != nil {
+			return values.tolerate(ctx.Value, err)
+		}
+		return nil
+	}
+}
+
+// addPairs adds the pairs of a text to pairs. The separator -1 means that the text is one pair.
+func addPairs(pairs map[string]string, text string, separator rune) error {
+	items := kong.SplitEscaped(text, separator)
+	if len(items) == 0 {
+		items = []string{""}
+	}
+	for _, item := range items {
+		name, value, is := strings.Cut(item, "=")
+		if !is {
+			return fmt.Errorf("expected NAME=VALUE, not %q", item)
+		}
+		if _, twice := pairs[name]; twice {
+			return fmt.Errorf("%s is given twice", name)
+		}
+		pairs[name] = value
+	}
+	return nil
 }
 
 // parseDuration reads a duration of time.ParseDuration, or days: 7d. It takes negative durations, which the
