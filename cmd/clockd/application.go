@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
@@ -185,6 +186,9 @@ func (s *settingsArgs) change(flags *changeFlags, next func(before settings.Vers
 	by := flags.by()
 	if len(by) > settings.MaxChangedBy {
 		return usagef("--by has %d bytes; at most %d are kept", len(by), settings.MaxChangedBy)
+	}
+	if !utf8.ValidString(by) {
+		return usagef("--by: %w", errNotUTF8)
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
 		if s.remarks {

@@ -121,6 +121,29 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 	}
 }
 
+// TestApplicationSetRefusesTextThatIsNotUTF8 gives bytes that are no text in a flag of each kind. The error names the
+// flag, and nothing is stored.
+func TestApplicationSetRefusesTextThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	env := []string{"CLOCKD_DATABASE_URL=sqlite:" + t.TempDir() + "/clockd.db"}
+	if out, code := typed(t, env, "migrate"); code != 0 {
+		t.Fatal(out)
+	}
+	for _, flag := range []string{
+		"--kafka-topic=rings\xff", "--webhook-url=https://a.example/\xff", "--webhook-secret=\xff", "--kafka=key=\xff",
+		"--webhook-header=x-key=\xff", "--webhook-header=x-\xff=key", "--target=\xff", "--by=\xff",
+	} {
+		name, _, _ := strings.Cut(flag, "=")
+		out, code := typed(t, env, "application", "set", "shop", "--max-rings=3", flag)
+		if code != exitUsage || !strings.Contains(out, "clockd: "+name+": its value is not valid UTF-8\n") {
+			t.Errorf("%q: exit code %d, printed %q", flag, code, out)
+		}
+	}
+	if out, _ := typed(t, env, "application", "show", "shop"); !strings.Contains(out, "shop has no settings") {
+		t.Errorf("the settings are %s", out)
+	}
+}
+
 // A node without a broker says that it cannot ring applications of the broker. Their alarms wait. The alarms of other applications ring.
 func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -255,11 +256,15 @@ func (s *settingFlags) apply(form *settings.Form, document map[string]any) error
 		if flag.value.IsZero() {
 			continue
 		}
+		given := reflect.Indirect(flag.value).Interface()
+		if text, is := given.(string); is && !utf8.ValidString(text) {
+			return usagef("--%s: %w", flag.name, errNotUTF8)
+		}
 		object := document
 		if changed[flag.object] = true; flag.object != "" {
 			object = objectIn(document, flag.object)
 		}
-		if err := flag.change(object, reflect.Indirect(flag.value).Interface()); err != nil {
+		if err := flag.change(object, given); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -64,8 +65,11 @@ func popText(ctx *kong.DecodeContext) (string, error) {
 	return fmt.Sprint(token.Value), nil
 }
 
+// errNotUTF8 is the mistake in a value with bytes that are no text.
+var errNotUTF8 = errors.New("its value is not valid UTF-8")
+
 // pairsMapper returns the parser's mapper for pairs NAME=VALUE, from one flag or from repeated ones. The parser's own
-// mapper keeps the last value of a name.
+// mapper replaces invalid UTF-8, and keeps the last value of a name.
 func pairsMapper(values *sources) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
 		text, err := popText(ctx)
@@ -87,6 +91,9 @@ func pairsMapper(values *sources) kong.MapperFunc {
 
 // addPairs adds the pairs of a text to pairs. The separator -1 means that the text is one pair.
 func addPairs(pairs map[string]string, text string, separator rune) error {
+	if !utf8.ValidString(text) {
+		return errNotUTF8
+	}
 	items := kong.SplitEscaped(text, separator)
 	if len(items) == 0 {
 		items = []string{""}
