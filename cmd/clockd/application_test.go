@@ -54,6 +54,9 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("version 2, not 0", "reset", "shop", "--if-version=0")
 			refused("target", "set", "shop", "--target=pigeon")
 			refused("target is \"\"", "set", "shop", "--target=", "--max-rings=3") // a script with a variable that is not set
+			refused("--alarm-targets is empty", "set", "shop", "--alarm-targets=", "--max-rings=3")
+			refused("--alarm-targets is empty", "set", "shop", "--alarm-targets=")
+			refused("--unset is empty", "set", "shop", "--unset=", "--max-rings=3")
 			refused("field webhook", "set", "shop", "--webhook-url=", "--max-rings=3")
 			refused("field ack_timeout", "set", "shop", "--ack-timeout=", "--max-rings=3")
 			refused("field retry.cap", "set", "shop", "--retry=cap=1ms")

@@ -95,7 +95,7 @@ func (s *settingFlags) addField(add func(name string, zero any, tag, help string
 		flag(name, replace)
 	case settings.KindChoices:
 		add(name, []string{}, fmt.Sprintf(`placeholder:"NAME" values:%q`, strings.Join(f.Choices, ",")), f.Help)
-		flag(name, replace)
+		flag(name, changeChoices(f))
 	case settings.KindTexts:
 		add(name, map[string]string{}, `mapsep:"none" placeholder:"NAME=VALUE"`,
 			f.Help+" The flag may be repeated; an empty value removes the name.")
@@ -180,6 +180,18 @@ func valueOf(kind settings.Kind, text string) any {
 	}
 }
 
+// changeChoices returns the effect of the flag of a list of choices.
+func changeChoices(f settings.FieldInfo) func(map[string]any, any) error {
+	return func(object map[string]any, given any) error {
+		if choices, _ := given.([]string); len(choices) == 0 {
+			return usagef("--%s is empty: name at least one of %s; to name none, use --unset %s", f.Flag,
+				strings.Join(f.Choices, ", "), f.Name)
+		}
+		object[f.Name] = given
+		return nil
+	}
+}
+
 // changeTexts returns the effect of the flag of an object of strings.
 func changeTexts(f settings.FieldInfo) func(map[string]any, any) error {
 	return func(object map[string]any, given any) error {
@@ -229,7 +241,7 @@ func dropSecrets(f settings.FieldInfo) func(map[string]any, any) error {
 
 // given reports whether any flag is given.
 func (s *settingFlags) given() bool {
-	return len(*s.unset) > 0 ||
+	return *s.unset != nil ||
 		slices.ContainsFunc(s.flags, func(f *settingFlag) bool { return !f.value.IsZero() })
 }
 
@@ -245,6 +257,9 @@ func (s *settingFlags) names() string {
 // apply changes a document as the flags say. An object that needs a secret and has none gets a new one.
 func (s *settingFlags) apply(form *settings.Form, document map[string]any) error {
 	fields := form.Fields()
+	if *s.unset != nil && len(*s.unset) == 0 {
+		return usagef("--unset is empty: name at least one of %s", namesOf(fields))
+	}
 	for _, name := range *s.unset {
 		if !slices.ContainsFunc(fields, func(f settings.FieldInfo) bool { return f.Name == name }) {
 			return usagef("--unset: unknown setting %q; known are %s", name, namesOf(fields))
