@@ -67,6 +67,8 @@ type setup struct {
 	access  front.Access      // nil: everyone may do everything
 	unready bool              // the node cannot process sets
 	blocked []clock.Blocker   // reasons why alarms do not ring
+
+	elsewhere func(application string) error // nil: the answer of the server of clockhttp
 }
 
 // failingAlarms fails requests for some business ids, and passes the others on.
@@ -186,10 +188,14 @@ func (s *service) serve(
 	if su.failing {
 		rpcAlarms = failingAlarms{alarms}
 	}
+	elsewhere := s.server.RingsElsewhere
+	if su.elsewhere != nil {
+		elsewhere = su.elsewhere
+	}
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes,
 		BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Front: s.server.Front(), RingsElsewhere: s.server.RingsElsewhere, Ready: s.server.Ready,
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Front: s.server.Front(), RingsElsewhere: elsewhere, Ready: s.server.Ready,
 		Blockers: func(*clock.Alarm) []clock.Blocker { return su.blocked }})
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
-// Rings serves the procedure Rings until the client leaves or the server stops.
+// Rings serves the procedure Rings until the client leaves, the server stops or the application's rings go elsewhere.
 func (s *Service) Rings(
 	ctx context.Context, request *clockdv1.RingsRequest, stream *connect.ServerStream[clockdv1.RingsResponse],
 ) error {
@@ -31,12 +31,13 @@ func (s *Service) Rings(
 	r := ringstream.Stream{
 		Writer: &ringWriter{stream, c}, Subscription: sub, Record: record,
 		Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat, Stopping: s.front.Stopping().Done(),
+		Elsewhere: func() bool { return s.elsewhere(request.Application) != nil },
 	}
 	if err := r.Run(ctx); err != nil {
 		s.front.Cut(c.request, err)
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
-	return nil
+	return s.elsewhere(request.Application)
 }
 
 var _ ringstream.StreamWriter = (*ringWriter)(nil)

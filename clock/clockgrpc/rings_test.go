@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
 )
 
@@ -408,6 +410,30 @@ func TestRingsOfOtherTargetsAreRefused(t *testing.T) {
 	}
 	if f := grpcFailure(t, stream.RecvMsg(&clockdv1.RingsResponse{})); f.code != codes.FailedPrecondition ||
 		f.problem.GetCode() != "rings_go_elsewhere" {
+		t.Errorf("%v", f)
+	}
+}
+
+// TestStreamEndsWhenRingsGoElsewhere changes the target of the application under an open stream.
+func TestStreamEndsWhenRingsGoElsewhere(t *testing.T) {
+	t.Parallel()
+	var elsewhere atomic.Bool
+	s := start(t, func(su *setup) {
+		su.streams, su.web.Heartbeat = newFakeStreams(), 20*time.Millisecond
+		su.elsewhere = func(string) error {
+			if elsewhere.Load() {
+				return &front.Problem{Status: http.StatusConflict, Code: "rings_go_elsewhere"}
+			}
+			return nil
+		}
+	})
+	receive := s.subscribe(t.Context(), s.grpc())
+	elsewhere.Store(true)
+	var err error
+	for err == nil {
+		_, err = receive()
+	}
+	if f := grpcFailure(t, err); f.code != codes.FailedPrecondition || f.problem.GetCode() != "rings_go_elsewhere" {
 		t.Errorf("%v", f)
 	}
 }

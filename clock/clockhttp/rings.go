@@ -18,7 +18,8 @@ type Streams interface {
 	Subscribe(application string) clock.Subscription
 }
 
-// rings streams an application's rings to one subscriber until the subscriber leaves or the server stops.
+// rings streams an application's rings to one subscriber until the subscriber leaves, the server stops or the rings
+// go elsewhere.
 func (s *Server) rings(c echo.Context) error {
 	app, err := applicationOf(c)
 	if err != nil {
@@ -42,7 +43,8 @@ func (s *Server) rings(c echo.Context) error {
 	e.sendHead(c.Response(), record.Opening().Resumed)
 	stream := ringstream.Stream{
 		Writer: e, Subscription: sub, Record: record, Timeout: s.cfg.WriteTimeout, Heartbeat: s.cfg.Heartbeat,
-		Stopping: s.front.Stopping().Done(),
+		Stopping:  s.front.Stopping().Done(),
+		Elsewhere: func() bool { return s.RingsElsewhere(app) != nil },
 	}
 	return e.result(stream.Run(c.Request().Context()))
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
@@ -139,6 +142,37 @@ func TestSubscribersNeedTheTargetStream(t *testing.T) {
 	f.applied.Subscribable = true
 	in, _ := h.subscribe()
 	event(t, in)
+}
+
+// TestStreamEndsWhenTheTargetIsAnotherOne changes the target under an open stream. The next request is refused.
+func TestStreamEndsWhenTheTargetIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	var subscribable atomic.Bool
+	subscribable.Store(true)
+	f := &changingSettings{subscribable: &subscribable}
+	streams := newFakeStreams()
+	h := start(t, withStreams(streams), func(su *setup) {
+		su.deps.Settings, su.cfg.Heartbeat = f, 20*time.Millisecond
+	})
+	in, _ := h.subscribe()
+	event(t, in)
+	subscribable.Store(false)
+	<-streams.closed
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
+	h.expect(409, "rings_go_elsewhere", "GET", ringsURL, "")
+}
+
+// changingSettings are settings of an application whose target is a webhook. Subscribers count for a while.
+type changingSettings struct {
+	fakeSettings
+
+	subscribable *atomic.Bool
+}
+
+func (c *changingSettings) Applied(string) AppliedSettings {
+	return AppliedSettings{Target: clock.TargetWebhook, Subscribable: c.subscribable.Load()}
 }
 
 func jsonOf(v any) string {

@@ -219,6 +219,34 @@ func TestStreamBeatsUntilTheServerStops(t *testing.T) {
 	})
 }
 
+// TestStreamEndsAtABeatWhenRingsGoElsewhere ends the stream at the second beat, without the beat.
+func TestStreamEndsAtABeatWhenRingsGoElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var elsewhere atomic.Bool
+		w := &writer{}
+		ended := make(chan error, 1)
+		record := newJournal(t, &resender{}).Open("shop", "")
+		defer record.Close()
+		s := ringstream.Stream{Writer: w, Subscription: make(subscription), Record: record, Timeout: time.Minute,
+			Heartbeat: time.Second, Elsewhere: elsewhere.Load}
+		go func() { ended <- s.Run(t.Context()) }()
+		time.Sleep(time.Second + time.Millisecond)
+		elsewhere.Store(true)
+		synctest.Wait()
+		if n := atomic.LoadInt32(&w.beats); n != 2 || len(ended) > 0 {
+			t.Fatalf("%d beats, ended: %t", n, len(ended) > 0)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := atomic.LoadInt32(&w.beats); n != 2 || len(ended) == 0 {
+			t.Fatalf("%d beats, ended: %t", n, len(ended) > 0)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestStreamEndsWithAFailedWrite(t *testing.T) {
 	w := &writer{before: func(int) error { return errBroken }}
 	deliveries := make(subscription, 1)

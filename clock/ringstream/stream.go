@@ -27,10 +27,11 @@ type Stream struct {
 	Timeout      time.Duration   // longest wait until the kernel has the flushed bytes
 	Heartbeat    time.Duration   // time between two beats
 	Stopping     <-chan struct{} // closed when the server stops
+	Elsewhere    func() bool     // whether the application's rings go to subscribers no longer; nil: never. It must not block
 }
 
-// Run writes rings and beats. It returns nil when the client leaves or resumes the stream with another one, or when the
-// server stops. It returns the error when a write fails.
+// Run writes rings and beats. It returns nil when the client leaves or resumes the stream with another one, when the
+// server stops, or at a beat when the application's rings go elsewhere: the client learns so when it connects again. It returns the error when a write fails.
 func (s *Stream) Run(client context.Context) error {
 	resending, cancel := context.WithCancel(client)
 	var resend sync.WaitGroup
@@ -45,6 +46,9 @@ func (s *Stream) Run(client context.Context) error {
 		case d := <-s.Subscription.Deliveries():
 			err = s.deliver(client, &d)
 		case <-beat.C:
+			if s.Elsewhere != nil && s.Elsewhere() {
+				return nil
+			}
 			err = s.Writer.Beat()
 		case <-client.Done():
 			return nil
