@@ -131,9 +131,9 @@
 //
 // Held: three rounds in a row were undelivered. A round is undelivered when rings were returned (no queue is bound) or
 // are in doubt (a quorum queue without its majority), and none was confirmed. Untaken rings do not count, so a slow
-// subscriber never makes its application held. One alarm a second is tried. The others stay in the database, unclaimed
-// and uncounted, and are due at once when a probe is confirmed. So no try is counted in vain, and rings without a reply
-// are not published over and over.
+// subscriber never makes its application held. One due alarm of it is tried each second. The others stay in the
+// database, unclaimed and uncounted, and are due at once when a probe is confirmed. So no try is counted in vain, and
+// rings without a reply are not published over and over.
 //
 // Absent: also a suspect or held application becomes absent when the target stops accepting it. The log has a line with
 // the target's reason.
