@@ -18,7 +18,7 @@ type Occurrence struct {
 	OutsideWindow int64 // missed occurrences that were older than Repeat.MissedWindow; they are not in Missed
 	Skipped       int64 // occurrences that came due while an earlier ring was not over
 	Failed        int64 // occurrences that ended after failed or unacknowledged rings
-	FailedInRow   int   // failed occurrences since the last one that rang, and since the last resume
+	FailedInRow   int   // failed occurrences since the last rung one, and since the last resume
 
 	Lateness    time.Duration // of the latest occurrence that rang
 	LatenessMax time.Duration // of all occurrences that rang

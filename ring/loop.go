@@ -55,10 +55,10 @@ type Deps struct {
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	// Observe is called once for each delivery, after its end, and for late outcomes. It must not block, and must not
-	// keep or change the slices. Workers call it at the same time. Nil: nobody observes.
+	// keep or change the slices. Workers call it at the same time. Nil: no one observes.
 	Observe func(Delivery)
 	// Occurrences is called with the occurrences of repeating alarms that a claim or a settlement has ended. It must not
-	// block. Goroutines call it at the same time. Nil: nobody counts them.
+	// block. Goroutines call it at the same time. Nil: they are not counted.
 	Occurrences func(clock.OccurrenceCounts)
 }
 

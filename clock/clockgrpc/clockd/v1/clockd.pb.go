@@ -636,7 +636,7 @@ type Occurrence struct {
 	LatenessSumMs int64 `protobuf:"varint,10,opt,name=lateness_sum_ms,json=latenessSumMs,proto3" json:"lateness_sum_ms,omitempty"`
 	// Missed occurrences that were older than missed_window. They are not in missed.
 	OutsideWindow int64 `protobuf:"varint,11,opt,name=outside_window,json=outsideWindow,proto3" json:"outside_window,omitempty"`
-	// Failed occurrences since the last one that rang, and since the last resume.
+	// Failed occurrences since the last rung one, and since the last resume.
 	FailedInRow int32 `protobuf:"varint,12,opt,name=failed_in_row,json=failedInRow,proto3" json:"failed_in_row,omitempty"`
 	// Time of the occurrence before this one, whether it rang or not. Absent: this is the first one.
 	PreviousAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=previous_at,json=previousAt,proto3" json:"previous_at,omitempty"`
