@@ -27,18 +27,19 @@ type benchCommand struct {
 	AMQPURL     string `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"Broker to measure on, with an exchange and queues of its own. Without it the stream is measured."`
 	Queue       string `enum:"quorum,classic" default:"quorum" help:"Type of the queue that rings are consumed from: quorum or classic."`
 
-	Sets    int           `default:"200000" placeholder:"N" help:"Alarms to set and cancel in bulk (${default})."`
-	Singles int           `default:"40000" placeholder:"N" help:"Alarms to set and cancel one a request (${default})."`
-	Herd    int           `default:"200000" placeholder:"N" help:"Alarms due at one instant (${default})."`
-	Rate    int           `default:"500" placeholder:"N" help:"Alarms a second whose lateness is measured (${default})."`
-	For     time.Duration `default:"20s" help:"How long their lateness is measured (${default})."`
-	Crowd   int           `default:"1000000" placeholder:"N" help:"Alarms due at one instant while memory is watched (${default})."`
-	Pending int           `default:"10000000" placeholder:"N" help:"Alarms far in the future beside which the rest is measured (${default})."`
-	Overdue int           `default:"100000" placeholder:"N" help:"Alarms that come due while no clockd runs (${default})."`
-	Rounds  int           `default:"3" placeholder:"N" help:"Rounds of sets and herd, figure and ceiling by turns; the median counts (${default})."`
-	Only    []string      `placeholder:"NAME,..." help:"Measure these alone: sets, singles, herd, stream (the herd without the broker), lateness, memory, pending, cost, nodes, intake (delayed messages), and two that are measured only when they are named: distribution, overload (herds while others take all cores and sync files, twice the possible load, a slow broker, a killed node)."`
-	Quick   bool          `help:"Small figures: to see that all works, not how fast."`
-	JSON    string        `name:"json" type:"path" placeholder:"FILE" help:"Write all that was found there (- for standard output, in place of the table)."`
+	Sets        int           `default:"200000" placeholder:"N" help:"Alarms to set and cancel in bulk (${default})."`
+	Singles     int           `default:"40000" placeholder:"N" help:"Alarms to set and cancel one a request (${default})."`
+	Herd        int           `default:"200000" placeholder:"N" help:"Alarms due at one instant (${default})."`
+	Rate        int           `default:"500" placeholder:"N" help:"Alarms a second whose lateness is measured (${default})."`
+	For         time.Duration `default:"20s" help:"How long their lateness is measured (${default})."`
+	Crowd       int           `default:"1000000" placeholder:"N" help:"Alarms due at one instant while memory is watched (${default})."`
+	Pending     int           `default:"10000000" placeholder:"N" help:"Alarms far in the future beside which the rest is measured (${default})."`
+	Definitions bool          `help:"The alarms far in the future ring each day, by a cron expression in a time zone."`
+	Overdue     int           `default:"100000" placeholder:"N" help:"Alarms that come due while no clockd runs (${default})."`
+	Rounds      int           `default:"3" placeholder:"N" help:"Rounds of sets and herd, figure and ceiling by turns; the median counts (${default})."`
+	Only        []string      `placeholder:"NAME,..." help:"Measure these alone: sets, singles, herd, stream (the herd without the broker), lateness, memory, pending, cost, nodes, intake (delayed messages), and two that are measured only when they are named: distribution, overload (herds while others take all cores and sync files, twice the possible load, a slow broker, a killed node)."`
+	Quick       bool          `help:"Small figures: to see that all works, not how fast."`
+	JSON        string        `name:"json" type:"path" placeholder:"FILE" help:"Write all that was found there (- for standard output, in place of the table)."`
 
 	DistributionPending []int    `default:"10000,1000000,10000000" placeholder:"N,..." help:"Alarms far in the future among which the bursts of the distribution ring, by turns (${default})."`
 	Plot                string   `type:"path" placeholder:"FILE" help:"Draw the distribution there, as SVG."`
@@ -136,7 +137,7 @@ func (b *benchCommand) config(ctx context.Context) (bench.Config, error) {
 	cfg.DatabaseURL, cfg.AMQPURL, cfg.Queue = b.DatabaseURL, b.AMQPURL, b.Queue
 	cfg.Sets, cfg.Singles, cfg.Herd, cfg.Crowd, cfg.Pending, cfg.Overdue = b.Sets, b.Singles, b.Herd, b.Crowd, b.Pending, b.Overdue
 	cfg.Rate, cfg.For, cfg.Rounds, cfg.Only = b.Rate, b.For, b.Rounds, b.Only
-	cfg.DistributionPending = b.DistributionPending
+	cfg.Definitions, cfg.DistributionPending = b.Definitions, b.DistributionPending
 	cfg.Executable, cfg.Baseline, cfg.Version, cfg.Progress = clockd, self, version, os.Stderr
 	if b.Quick {
 		cfg.Quick()

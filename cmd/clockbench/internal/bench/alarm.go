@@ -71,8 +71,24 @@ func (s series) appendSet(b []byte, n int, dueAt int64) []byte {
 
 // appendBody appends the JSON members that a single set and a set in a batch have in common.
 func (s series) appendBody(b []byte, n int, dueAt int64) []byte {
-	b = append(b, `"ring_at":`...)
-	b = strconv.AppendInt(b, dueAt, 10)
+	if s == definitions {
+		b = appendDaily(b, n, dueAt)
+	} else {
+		b = append(b, `"ring_at":`...)
+		b = strconv.AppendInt(b, dueAt, 10)
+	}
 	b = append(b, `,"payload":`...)
 	return s.appendPayload(b, n)
+}
+
+// definitions is the series of alarms that ring again, each day from its due time on.
+const definitions series = "cron"
+
+// appendDaily appends the rule of definition n: a cron expression with one of the minutes of a day, in a time zone with
+// daylight saving.
+func appendDaily(b []byte, n int, from int64) []byte {
+	b = strconv.AppendInt(append(b, `"repeat":{"cron":"`...), int64(n%60), 10)
+	b = strconv.AppendInt(append(b, ' '), int64(n/60%24), 10)
+	b = append(b, ` * * *","time_zone":"Europe/Berlin","from":`...)
+	return append(strconv.AppendInt(b, from, 10), '}')
 }

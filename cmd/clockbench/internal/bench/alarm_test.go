@@ -6,7 +6,19 @@ import (
 )
 
 func TestSeriesNumbersItsIDs(t *testing.T) {
+	for _, s := range []series{"herd", definitions} {
+		numbersItsIDs(t, s)
+	}
 	s := series("herd")
+	for _, id := range []string{"", "herd-", "herd-0000001", "herd-000000001", "bird-00000001", "herd-0000000x", "herd--0000001"} {
+		if n, ok := s.number([]byte(id)); ok {
+			t.Errorf("%q has number %d", id, n)
+		}
+	}
+}
+
+func numbersItsIDs(t *testing.T, s series) {
+	t.Helper()
 	for _, n := range []int{0, 42, maxSeries} {
 		id := s.appendID(nil, n)
 		if got, ok := s.number(id); !ok || got != n {
@@ -18,11 +30,6 @@ func TestSeriesNumbersItsIDs(t *testing.T) {
 		}
 		if set := s.appendSet(nil, n, 1700000000000); !json.Valid(set) {
 			t.Errorf("not JSON: %s", set)
-		}
-	}
-	for _, id := range []string{"", "herd-", "herd-0000001", "herd-000000001", "bird-00000001", "herd-0000000x", "herd--0000001"} {
-		if n, ok := s.number([]byte(id)); ok {
-			t.Errorf("%q has number %d", id, n)
 		}
 	}
 }

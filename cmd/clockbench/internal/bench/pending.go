@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,9 @@ type pendingStage struct {
 // beside them.
 func (r *run) pending(ctx context.Context, b *testbed) error {
 	p := &pendingStage{run: r, testbed: b, many: ", " + commas(int64(r.cfg.Pending)) + " pending"}
+	if r.cfg.Definitions {
+		p.many = ", " + commas(int64(r.cfg.Pending)) + " definitions pending"
+	}
 	for _, step := range []func(context.Context) error{
 		p.setFew, p.ringAmongFew, p.setAmongFew, p.fill, p.setAmongMany, p.idle, p.ringAmongMany, p.ringFast,
 		p.startAgain,
@@ -64,12 +68,16 @@ func (p *pendingStage) setAmongFew(ctx context.Context) (err error) {
 func (p *pendingStage) fill(ctx context.Context) error {
 	n := p.run.cfg.Pending
 	p.run.progress.say("pending: %s alarms", commas(int64(n)))
+	name := series("ahead")
+	if p.run.cfg.Definitions {
+		name = definitions
+	}
 	begun := time.Now()
-	if err := p.run.setFollowed(ctx, p.testbed, "pending", "ahead", n, farAhead(p.testbed.now())); err != nil {
+	if err := p.run.setFollowed(ctx, p.testbed, "pending", name, n, farAhead(p.testbed.now())); err != nil {
 		return err
 	}
 	p.run.add(stagePending,
-		Figure{What: "set, NDJSON, up to " + commas(int64(n)) + " pending", Unit: perSecond,
+		Figure{What: "set, NDJSON, up to" + strings.TrimPrefix(p.many, ","), Unit: perSecond,
 			Value: rate(n, time.Since(begun))},
 		p.peakRSS(p.many+" set").atMost(rssTarget),
 	)

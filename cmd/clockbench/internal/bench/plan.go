@@ -48,16 +48,17 @@ type Config struct {
 	AMQPURL     string // URL with one host; empty: rings go to the stream
 	Queue       string // Quorum or Classic; default Quorum
 
-	Sets    int           // alarms set and cancelled in bulk, over all rounds; default 200,000
-	Singles int           // alarms set and cancelled with one request each; default 40,000
-	Herd    int           // alarms due at one instant; default 200,000
-	Rate    int           // alarms per second in the lateness stage; default 500
-	For     time.Duration // duration of the lateness stage; default 20s
-	Crowd   int           // alarms due at one instant in the memory stage; default 1,000,000
-	Pending int           // alarms far in the future; default 10,000,000
-	Overdue int           // alarms that came due while no clockd ran; default 100,000
-	Rounds  int           // rounds of sets, singles and herd, figure and ceiling in turn; the median counts; default 3
-	Only    []string      // stages to run; empty: all except the distribution
+	Sets        int           // alarms set and cancelled in bulk, over all rounds; default 200,000
+	Singles     int           // alarms set and cancelled with one request each; default 40,000
+	Herd        int           // alarms due at one instant; default 200,000
+	Rate        int           // alarms per second in the lateness stage; default 500
+	For         time.Duration // duration of the lateness stage; default 20s
+	Crowd       int           // alarms due at one instant in the memory stage; default 1,000,000
+	Pending     int           // alarms far in the future; default 10,000,000
+	Definitions bool          // these ring each day, by a cron expression in a time zone; default: each rings once
+	Overdue     int           // alarms that came due while no clockd ran; default 100,000
+	Rounds      int           // rounds of sets, singles and herd, figure and ceiling in turn; the median counts; default 3
+	Only        []string      // stages to run; empty: all except the distribution
 
 	DistributionPending []int // numbers of pending alarms among which bursts ring, ascending; default 10,000, 1,000,000 and 10,000,000
 
