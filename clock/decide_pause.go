@@ -35,6 +35,9 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	}
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Scheduled, max(alarm.NextRingAt(), now), now
+	if alarm.Repeat != nil && alarm.Repeat.PausesAfter(alarm.Progress.FailedInRow) {
+		alarm.LastError = "" // the reason of the pause
+	}
 	alarm.Progress.FailedInRow = 0
 	return Decision{Verdict: Amend, Alarm: alarm}
 }

@@ -117,7 +117,8 @@ func DecodeProgress(text string) (Progress, error) {
 	if err := decoder.Decode(&s); err != nil {
 		return Progress{}, fmt.Errorf("decode %.100q: %w", text, err)
 	}
-	if s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 {
+	if s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
+		s.PreviousAt < 0 || s.PreviousAt > int64(MaxInstant) {
 		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
 	}
 	return Progress{

@@ -362,3 +362,15 @@ func TestKickTakesTheLastOccurrenceOutOfTheCounts(t *testing.T) {
 		t.Errorf("counts below 0: %+v", p)
 	}
 }
+
+func TestProgressOutOfRangeIsRefused(t *testing.T) {
+	for _, text := range []string{
+		`{"n":0,"at":5}`, `{"n":1,"at":-5}`, `{"n":1,"at":253402300800000}`, `{"n":1,"at":5,"next":-1}`,
+		`{"n":1,"at":5,"rings":-1}`, `{"n":2,"at":5,"prev_at":-1}`, `{"n":2,"at":5,"prev_at":253402300800000}`,
+		`{"n":1,"at":5,"later":1}`, `{`,
+	} {
+		if p, err := DecodeProgress(text); err == nil {
+			t.Errorf("%s is read as %+v", text, p)
+		}
+	}
+}

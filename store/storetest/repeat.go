@@ -194,6 +194,7 @@ func testRepeatPauses(t *testing.T, f *fixture) {
 		same(t, "next occurrence", a.NextRingAt(), t0+120_000)
 		f.wantCounts(k[i], clock.OccurrenceCounts{Failed: 2})
 		f.write(t0+90_000, clock.Op{Resume: &clock.Resume{Key: a.Key}})
+		same(t, "last_error after the resume", f.get(k[i]).LastError, "")
 	}
 	const third = t0 + 120_000
 	for _, fate := range f.claimRepeating(third, map[int64]int64{ids[0]: 3, ids[1]: 3}).settle(third+1,

@@ -70,7 +70,7 @@ function sentence(alarm) {
     case 'expired': return ['It expired ', distance(alarm.finished_at), error];
     case 'dead': return ['It became dead ', distance(alarm.finished_at), error];
     case 'cancelled': return ['It was cancelled ', distance(alarm.finished_at)];
-    default: return 'It is paused: it waits until somebody resumes it.';
+    default: return ['It is paused: it waits until a person resumes it', error];
   }
 }
 
@@ -111,7 +111,7 @@ function contentFacts(alarm) {
     ['Time of the set', alarm.local_ring_at ? [`${alarm.local_ring_at} ${alarm.time_zone}`, ' = ', when(alarm.ring_at)] : when(alarm.ring_at)],
     ['Latest time to ring', when(alarm.latest_ring_at, 'none: it rings however late it is')],
     ['Rule', alarm.repeat && Object.entries(alarm.repeat).map(([name, value]) => `${name}: ${value}`).join(', ')],
-    ['Occurrences', o && `number ${count(o.number)}: ${count(o.rung)} rung, ${count(o.missed)} missed, ${count(o.skipped)} skipped, ${count(o.failed)} failed`],
+    ['Occurrences', o && `number ${count(o.number)}: ${count(o.rung)} rung, ${count(o.missed)} missed, ${alarm.repeat.missed_window ? `${count(o.outside_window)} outside the missed window, ` : ''}${count(o.skipped)} skipped, ${count(o.failed)} failed`],
     ['Lateness', o && o.rung > 0 ? `latest ${duration(o.lateness_ms / 1000)}, largest ${duration(o.lateness_max_ms / 1000)}` : null],
     ['Acknowledgement', alarm.ack_timeout ? `within ${alarm.ack_timeout}, at most ${plural(alarm.max_rings, 'ring')}` : 'not wanted'],
     ['Retries', `${alarm.retry.limit === null ? 'until the latest time to ring' : `at most ${alarm.retry.limit}`}, waits from ${alarm.retry.initial} to ${alarm.retry.cap}, factor ${alarm.retry.factor}`],
