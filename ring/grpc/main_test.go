@@ -179,7 +179,7 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 		if how == targettest.Refusing {
 			return grpcstatus.Error(codes.Internal, "no")
 		}
-		id, _ := url.PathUnescape(c.metadata.Get(metadataBusinessID)[0])
+		id, _ := url.PathUnescape(c.metadata.Get("X-Clockd-Business-Id")[0])
 		b.mu.Lock()
 		b.received[application] = append(b.received[application], targettest.Received{
 			MessageID: c.metadata.Get(metadataID)[0], BusinessID: id,

@@ -11,24 +11,10 @@ import (
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
-// Metadata of a call. The names are those of webhooks.
+// Metadata of a call, beside the headers of the ring (httpcall.SetRing).
 const (
-	metadataID           = "X-Clockd-Message-Id"
-	metadataApplication  = "X-Clockd-Application"
-	metadataBusinessID   = "X-Clockd-Business-Id" // percent-encoded, as in a path
-	metadataContentType  = "X-Clockd-Content-Type"
-	metadataGeneration   = "X-Clockd-Generation"
-	metadataRingNo       = "X-Clockd-Ring-No"
-	metadataTargetRingAt = "X-Clockd-Target-Ring-At" // ms since the epoch
-	metadataRungAt       = "X-Clockd-Rung-At"        // ms since the epoch
-	metadataRetryTimes   = "X-Clockd-Retry-Times"
-	metadataClaimID      = "X-Clockd-Claim-Id"
-	metadataAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
-	metadataOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
-	metadataOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
-	// Times of the occurrences before and after it, if there are any.
-	metadataOccurrencePrevious = "X-Clockd-Occurrence-Previous-At"
-	metadataOccurrenceNext     = "X-Clockd-Occurrence-Next-At"
+	metadataID          = "X-Clockd-Message-Id"
+	metadataContentType = "X-Clockd-Content-Type"
 )
 
 // prefixBytes is the length of what precedes a message: a byte that says that it is not compressed, and its length.
@@ -92,31 +78,7 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body) {
 	req.Body, _ = body.Reader()
 	set := req.Header.Set
 	set(metadataID, r.MessageID())
-	set(metadataApplication, r.Application)
-	set(metadataBusinessID, url.PathEscape(r.BusinessID))
 	set(metadataContentType, r.ContentType)
-	set(metadataGeneration, strconv.FormatInt(r.Generation, 10))
-	set(metadataRingNo, strconv.Itoa(r.RingNo))
-	set(metadataTargetRingAt, strconv.FormatInt(int64(r.RingAt), 10))
-	set(metadataRungAt, strconv.FormatInt(int64(r.RungAt), 10))
-	set(metadataRetryTimes, strconv.Itoa(r.RetryTimes()))
-	set(metadataClaimID, r.ClaimID)
-	if r.AckTimeout > 0 {
-		set(metadataAckTimeout, strconv.FormatInt(r.AckTimeout.Milliseconds(), 10))
-	}
-	if r.Traceparent != "" {
-		set("Traceparent", r.Traceparent)
-	}
-	if o := r.Occurrence(); o.Number != 0 {
-		set(metadataOccurrence, strconv.FormatInt(o.Number, 10))
-		set(metadataOccurrenceAt, strconv.FormatInt(o.At, 10))
-		previous, next := r.OccurrencesBeside()
-		if previous != clock.NoInstant {
-			set(metadataOccurrencePrevious, strconv.FormatInt(int64(previous), 10))
-		}
-		if next != clock.NoInstant {
-			set(metadataOccurrenceNext, strconv.FormatInt(int64(next), 10))
-		}
-	}
+	httpcall.SetRing(req.Header, r)
 	return req, body
 }

@@ -42,13 +42,13 @@ func TestCallCarriesTheRing(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for name, want := range map[string]string{
-		metadataID: "7.3.2", metadataApplication: "shop", metadataBusinessID: "order%2F%C3%A4",
-		metadataContentType: "application/octet-stream",
-		metadataGeneration:  "3", metadataRingNo: "2", metadataTargetRingAt: "1700000000000", metadataRetryTimes: "4",
-		metadataClaimID:    "claim",
-		metadataOccurrence: "5", metadataOccurrenceAt: "1700000000900",
-		metadataOccurrencePrevious: "1699900000000", metadataOccurrenceNext: "1700100000000",
-		metadataAckTimeout: "60000", "traceparent": r.Traceparent, "authorization": "Bearer x", "user-agent": "clockd",
+		metadataID: "7.3.2", "X-Clockd-Application": "shop", "X-Clockd-Business-Id": "order%2F%C3%A4",
+		metadataContentType:   "application/octet-stream",
+		"X-Clockd-Generation": "3", "X-Clockd-Ring-No": "2", "X-Clockd-Target-Ring-At": "1700000000000", "X-Clockd-Retry-Times": "4",
+		"X-Clockd-Claim-Id":   "claim",
+		"X-Clockd-Occurrence": "5", "X-Clockd-Occurrence-At": "1700000000900",
+		"X-Clockd-Occurrence-Previous-At": "1699900000000", "X-Clockd-Occurrence-Next-At": "1700100000000",
+		"X-Clockd-Ack-Timeout": "60000", "traceparent": r.Traceparent, "authorization": "Bearer x", "user-agent": "clockd",
 	} {
 		if got := c.metadata.Get(name); len(got) != 1 || got[0] != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

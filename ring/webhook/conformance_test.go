@@ -46,7 +46,7 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		id, _ := url.PathUnescape(r.Header.Get(headerBusinessID))
+		id, _ := url.PathUnescape(r.Header.Get("X-Clockd-Business-Id"))
 		b.mu.Lock()
 		b.received[application] = append(b.received[application], targettest.Received{
 			MessageID: r.Header.Get(headerID), BusinessID: id, ContentType: r.Header.Get("Content-Type"),

@@ -14,25 +14,11 @@ import (
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
-// Headers of a request. Those of the ring have the names of the AMQP headers, with the prefix x-clockd.
+// Headers of a request, beside the headers of the ring (httpcall.SetRing).
 const (
-	headerID           = "Webhook-Id"
-	headerTimestamp    = "Webhook-Timestamp"
-	headerSignature    = "Webhook-Signature"
-	headerApplication  = "X-Clockd-Application"
-	headerBusinessID   = "X-Clockd-Business-Id" // percent-encoded, as in a path
-	headerGeneration   = "X-Clockd-Generation"
-	headerRingNo       = "X-Clockd-Ring-No"
-	headerTargetRingAt = "X-Clockd-Target-Ring-At" // ms since the epoch
-	headerRungAt       = "X-Clockd-Rung-At"        // ms since the epoch
-	headerRetryTimes   = "X-Clockd-Retry-Times"
-	headerClaimID      = "X-Clockd-Claim-Id"
-	headerAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
-	headerOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
-	headerOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
-	// Times of the occurrences before and after it, if there are any.
-	headerOccurrencePrevious = "X-Clockd-Occurrence-Previous-At"
-	headerOccurrenceNext     = "X-Clockd-Occurrence-Next-At"
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
 )
 
 // sender is what all requests of one endpoint have in common.
@@ -108,31 +94,7 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	set(headerID, id)
 	set(headerTimestamp, strconv.FormatInt(seconds, 10))
 	set(headerSignature, signatures(s.keys, id, seconds, content))
-	set(headerApplication, r.Application)
-	set(headerBusinessID, url.PathEscape(r.BusinessID))
-	set(headerGeneration, strconv.FormatInt(r.Generation, 10))
-	set(headerRingNo, strconv.Itoa(r.RingNo))
-	set(headerTargetRingAt, strconv.FormatInt(int64(r.RingAt), 10))
-	set(headerRungAt, strconv.FormatInt(int64(r.RungAt), 10))
-	set(headerRetryTimes, strconv.Itoa(r.RetryTimes()))
-	set(headerClaimID, r.ClaimID)
-	if r.AckTimeout > 0 {
-		set(headerAckTimeout, strconv.FormatInt(r.AckTimeout.Milliseconds(), 10))
-	}
-	if r.Traceparent != "" {
-		set("Traceparent", r.Traceparent)
-	}
-	if o := r.Occurrence(); o.Number != 0 {
-		set(headerOccurrence, strconv.FormatInt(o.Number, 10))
-		set(headerOccurrenceAt, strconv.FormatInt(o.At, 10))
-		previous, next := r.OccurrencesBeside()
-		if previous != clock.NoInstant {
-			set(headerOccurrencePrevious, strconv.FormatInt(int64(previous), 10))
-		}
-		if next != clock.NoInstant {
-			set(headerOccurrenceNext, strconv.FormatInt(int64(next), 10))
-		}
-	}
+	httpcall.SetRing(req.Header, r)
 	return req, body, nil
 }
 
