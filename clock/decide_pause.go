@@ -24,8 +24,9 @@ func decidePause(row *Alarm, pause *Pause, now Instant) Decision {
 // decideResume judges a resume. A paused alarm is scheduled at its ring_at, or at once if that has passed. It is due at
 // once too if it waited for a further try or for the end of a release's delay, because a paused alarm keeps no other
 // time than ring_at. Its retries count on. The ring_at of a repeating alarm is the time of its current occurrence.
-// Occurrences that came due during the pause are missed, and its rule counts failed occurrences from 0 again. If its latest_ring_at has passed, the next claim ends it as
-// expired. An alarm that is not paused, and not over, is kept as it is.
+// Occurrences that came due during the pause are missed, and its rule counts failed occurrences from 0 again. If its
+// latest_ring_at has passed, the next claim ends it as expired. An alarm that is not paused, and not over, is kept as
+// it is.
 func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, resume.Key, resume.If); {
 	case refused:

@@ -88,6 +88,19 @@ type storedProgress struct {
 // row without it.
 func (p *Progress) Repeats() bool { return p.Current.Number != 0 }
 
+// Beside returns the times of the occurrences before and after the current one, by the rule: it does not matter whether
+// they ring. NoInstant: there is none.
+func (p *Progress) Beside() (previous, next Instant) {
+	previous, next = NoInstant, NoInstant
+	if p.PreviousAt != 0 {
+		previous = Instant(p.PreviousAt)
+	}
+	if p.Next.Number != 0 {
+		next = Instant(p.Next.At)
+	}
+	return previous, next
+}
+
 // Encode returns the text for the database column; empty for the zero Progress. Equal values have the same text.
 func (p *Progress) Encode() string {
 	if !p.Repeats() {

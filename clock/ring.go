@@ -51,18 +51,8 @@ func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
 // Occurrence returns the occurrence that rings. Its number is 0 if the alarm rings once.
 func (r *Ring) Occurrence() repeat.Occurrence { return r.Before.Progress.Current }
 
-// OccurrencesBeside returns the times of the occurrences before and after the one that rings, by the rule: it does not
-// matter whether they ring. NoInstant: there is none.
-func (r *Ring) OccurrencesBeside() (previous, next Instant) {
-	previous, next = NoInstant, NoInstant
-	if p := &r.Before.Progress; p.PreviousAt != 0 {
-		previous = Instant(p.PreviousAt)
-	}
-	if p := &r.Before.Progress; p.Next.Number != 0 {
-		next = Instant(p.Next.At)
-	}
-	return previous, next
-}
+// OccurrencesBeside returns the times of the occurrences before and after the one that rings, as Progress.Beside does.
+func (r *Ring) OccurrencesBeside() (previous, next Instant) { return r.Before.Progress.Beside() }
 
 // Untried returns the row as if the claim had not been. Of a repeating alarm the missed occurrences stay counted, and
 // the next claim decides again which occurrence rings, unless occurrences after the current one have been skipped for

@@ -120,16 +120,12 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 	}
 	m.Repeat = ruleOf(a.Repeat)
 	p := &a.Progress
+	previous, next := p.Beside()
 	m.Occurrence = &clockdv1.Occurrence{
+		PreviousAt: timestampOf(previous), NextAt: timestampOf(next),
 		Number: p.Current.Number, At: timestampOf(clock.Instant(p.Current.At)), Rung: p.Rung, Missed: p.Missed,
 		OutsideWindow: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: int32(p.FailedInRow),
 		LatenessMs: p.Lateness, LatenessMaxMs: p.LatenessMax, LatenessSumMs: p.LatenessSum,
-	}
-	if p.Next.Number != 0 {
-		m.Occurrence.NextAt = timestampOf(clock.Instant(p.Next.At))
-	}
-	if p.PreviousAt != 0 {
-		m.Occurrence.PreviousAt = timestampOf(clock.Instant(p.PreviousAt))
 	}
 	for _, o := range a.Occurrences(clock.ShownOccurrences) {
 		m.NextOccurrences = append(m.NextOccurrences, timestampOf(clock.Instant(o.At)))

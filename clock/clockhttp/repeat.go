@@ -167,15 +167,8 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	p := &a.Progress
 	b = strconv.AppendInt(append(b, `,"occurrence":{"number":`...), p.Current.Number, 10)
 	b = appendInstant(append(b, `,"at":`...), clock.Instant(p.Current.At))
-	next := clock.NoInstant
-	if p.Next.Number != 0 {
-		next = clock.Instant(p.Next.At)
-	}
+	previous, next := p.Beside()
 	b = appendInstant(append(b, `,"next_at":`...), next)
-	previous := clock.NoInstant
-	if p.PreviousAt != 0 {
-		previous = clock.Instant(p.PreviousAt)
-	}
 	b = appendInstant(append(b, `,"previous_at":`...), previous)
 	for _, count := range [...]struct {
 		name string
