@@ -260,9 +260,8 @@ func awaitNode(t *testing.T, c *client.Client) *client.Cluster {
 func TestNodesShowsTheServiceItself(t *testing.T) {
 	t.Parallel()
 	cluster := awaitNode(t, dial(t, serverURL))
-	if len(cluster.Nodes) != 1 || len(cluster.Shards) != 4 || cluster.DatabaseTime.IsZero() ||
-		!bytes.Contains(cluster.Raw, []byte(`"shards"`)) {
-		t.Fatalf("%+v", cluster)
+	if len(cluster.Nodes) != 1 || len(cluster.Shards) == 0 || cluster.DatabaseTime.IsZero() {
+		t.Fatalf("%s", cluster.Raw)
 	}
 	if n := cluster.Nodes[0]; n.Incarnation != cluster.Self || n.StartedAt.IsZero() {
 		t.Errorf("%+v", n)

@@ -9,10 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +19,7 @@ import (
 
 	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/client/amqp"
+	"github.com/clockd/clockd/client/internal/clockdtest"
 )
 
 // brokerURL is the URL of the tests' RabbitMQ; make test-client-amqp starts it.
@@ -64,39 +62,35 @@ func open(t *testing.T, queues ...string) (ch *driver.Channel, exchange string) 
 	return ch, exchange
 }
 
-// service runs bin/clockd on SQLite and the broker, and returns its client.
+// program is the path of clockd.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "clockd-client-amqp")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if program, err = clockdtest.Build(dir); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// service runs clockd on SQLite and the broker, and returns its client.
 func service(t *testing.T, exchange string) *client.Client {
 	t.Helper()
-	binary, err := filepath.Abs("../../bin/clockd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cmd := exec.Command(binary, "serve")
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") }) // clockd refuses them
-	cmd.Env = append(cmd.Env, "CLOCKD_LISTEN=127.0.0.1:0",
-		"CLOCKD_DATABASE_URL=sqlite:"+filepath.Join(dir, "clockd.db"),
+	s, err := clockdtest.Start(program, filepath.Join(t.TempDir(), "clockd.db"), t.Output(),
 		"CLOCKD_AMQP_URL="+brokerURL, "CLOCKD_AMQP_EXCHANGE="+exchange)
-	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("build clockd first (make build): %v", err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait()
-	})
-	text := make([]byte, 1024)
-	n, err := out.Read(text)
-	found := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).Find(text[:n])
-	if found == nil {
-		t.Fatalf("clockd did not start: %v %s", err, text[:n])
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	c, err := client.New(string(found))
+	t.Cleanup(func() { _ = s.Stop() })
+	c, err := client.New(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

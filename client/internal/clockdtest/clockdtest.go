@@ -1,0 +1,80 @@
+// Package clockdtest builds clockd and runs it for the tests of the clients, which import nothing of the service.
+package clockdtest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Build builds clockd as `make build` does, and returns the path of the program in the directory.
+func Build(directory string) (program string, err error) {
+	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/clockd/clockd").Output()
+	if err != nil {
+		return "", fmt.Errorf("find clockd: %w", err)
+	}
+	program = filepath.Join(directory, "clockd")
+	build := exec.Command("go", "build", "-C", strings.TrimSpace(string(module)), "-trimpath", "-o", program, "./cmd/clockd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build clockd: %w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// Service is a clockd that runs.
+type Service struct {
+	URL string
+
+	process *exec.Cmd
+	output  sync.WaitGroup // the reader of the standard output
+}
+
+var serves = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+
+// Start starts a clockd on a SQLite file, and returns when it serves. A setting has the form CLOCKD_NAME=value.
+// CLOCKD_LISTEN is a free port of 127.0.0.1 by default. What clockd logs goes to log.
+func Start(program, file string, log io.Writer, settings ...string) (*Service, error) {
+	s := &Service{process: exec.Command(program, "serve")}
+	s.process.Env = slices.DeleteFunc(os.Environ(),
+		func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") }) // of other tests
+	s.process.Env = append(s.process.Env, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_DATABASE_URL=sqlite:"+file)
+	s.process.Env = append(s.process.Env, settings...)
+	s.process.Stderr = log
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(out)
+	said := ""
+	for s.URL == "" {
+		line, err := lines.ReadString('\n')
+		said += line
+		if err != nil {
+			return nil, fmt.Errorf("clockd does not serve: %w\n%s", errors.Join(s.process.Wait(), err), said)
+		}
+		s.URL = serves.FindString(line)
+	}
+	s.output.Go(func() { _, _ = io.Copy(io.Discard, lines) })
+	return s, nil
+}
+
+// Stop ends the clockd as SIGINT does, and returns its error.
+func (s *Service) Stop() error {
+	if err := s.process.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	s.output.Wait()
+	return s.process.Wait()
+}
