@@ -17,6 +17,8 @@ RUN       ?= .
 # how long each fuzz target runs: inputs, not seconds, at whose end go test before 1.27
 # may fail without an input to show for it (go.dev/issue/75804)
 FUZZTIME  ?= 200000x
+# packages whose fuzz targets do not run
+FUZZSKIP  ?=
 # make bench BENCH=Heap COUNT=10; BASE=old.txt compares with an earlier bench.txt
 BENCH     ?= .
 COUNT     ?= 6
@@ -38,13 +40,16 @@ NOVET     := -vet=off
 # Without this option a program with the race detector sleeps for a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 # The garbage collector took an eighth of the tests' processor time.
-test vet lint fuzz: export GOGC ?= 400
+test test-client-amqp test-clockbench vet lint fuzz: export GOGC ?= 400
 
+# What the compiler makes of a package depends on these settings. With the same ones, bin/, vet
+# and the linters share it.
+PLAIN     := GOFLAGS='$(strip $(GOFLAGS) -trimpath)' CGO_ENABLED=0
 # The generators and linters are pinned in a module of their own, so that their
 # dependencies do not become the service's.
-TOOL      := CGO_ENABLED=0 go tool -modfile=tools/go.mod
+TOOL      := $(PLAIN) go tool -modfile=tools/go.mod
 # buf needs other versions of some modules than the generators that it runs.
-BUF       := CGO_ENABLED=0 go tool -modfile=tools/buf/go.mod buf
+BUF       := $(PLAIN) go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
 SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots \
@@ -60,7 +65,8 @@ run: build ## build and run clockd on the embedded SQLite, with nothing else ins
 
 .PHONY: build
 build: ## build bin/clockd and bin/clockbench, static binaries
-	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/clockd ./cmd/clockbench
+	$(PLAIN) go build -o bin/ ./cmd/clockd
+	$(PLAIN) go build -C cmd/clockbench -o '$(CURDIR)/bin/' .
 
 # the release that packages get, and the program that makes them
 VERSION   ?= 0.1.0-dev
@@ -68,7 +74,7 @@ NFPM      := go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 
 .PHONY: package
 package: ## bin/: deb, rpm and SHA256SUMS of VERSION, for this machine's architecture
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/clockd
+	$(PLAIN) go build -ldflags='-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/clockd
 	for packager in deb rpm; do \
 	  VERSION='$(VERSION)' ARCH="$$(go env GOARCH)" $(NFPM) package --config deploy/package/nfpm.yaml --packager "$$packager" --target bin/; \
 	done
@@ -91,8 +97,8 @@ stress: ## the tests that match RUN of the packages PKGS, COUNT times, half of t
 # go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools
 test-tools: ## in the module of the tools: the SQL of store/mysql with TiDB's parser, and that openapi-3.0.yaml is up to date
-	go -C tools vet ./...
-	go -C tools test -count=1 ./...
+	$(PLAIN) go -C tools vet ./...
+	$(PLAIN) go -C tools test -count=1 ./...
 
 .PHONY: test-typescript
 test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, against a clockd on SQLite; needs node and npm
@@ -102,10 +108,17 @@ test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, 
 test-examples: build ## the programs of examples/ with a clockd on SQLite and RabbitMQ; needs python3, node with npm, and a JDK
 	deploy/services with rabbitmq -- tools/examples/check
 
+MODULE_TEST = ../../$(WITH) go tool -modfile=../../tools/go.mod gotestsum --format pkgname $(RERUN) \
+  $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./... \
+  -- $(RACE) $(NOVET) -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS)
+
 .PHONY: test-client-amqp
-test-client-amqp: build ## the consumer for RabbitMQ, a module of its own, with a clockd on SQLite
-	cd client/amqp && ../../$(WITH) go tool -modfile=../../tools/go.mod gotestsum --format pkgname $(RERUN) \
-	  $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./... -- -race -count=1
+test-client-amqp: ## the consumer for RabbitMQ, a module of its own, with a clockd on SQLite
+	cd client/amqp && $(MODULE_TEST)
+
+.PHONY: test-clockbench
+test-clockbench: ## the measurements, a module of their own: each stage in small, on the real databases and broker
+	cd cmd/clockbench && $(MODULE_TEST)
 
 .PHONY: test-flows
 test-flows: ## the tests of cmd/clockd on all databases and with all targets, every process with the race detector
@@ -116,6 +129,7 @@ test-flows: ## the tests of cmd/clockd on all databases and with all targets, ev
 soak: ## the slow suites (build tag soak, TestSoak...), SOAKTIME at most
 	$(WITH) $(GOTESTSUM) --format testname \
 	  -- -tags=soak -run='^TestSoak' -count=1 -timeout=$(SOAKTIME) $(TESTFLAGS) $(PKGS)
+	$(if $(filter file,$(origin PKGS)),$(MAKE) test-clockbench TESTTIME=$(SOAKTIME) TESTFLAGS="-tags=soak -run='^TestSoak' $(TESTFLAGS)")
 
 .PHONY: test-matrix
 test-matrix: ## stores, ring/rabbit and end to end on other versions of the servers, which deploy/roots fetches
@@ -134,7 +148,7 @@ test-citus: ## stores and end to end on Citus (build tag citus): a coordinator a
 .PHONY: test-browser
 test-browser: ## what web pages can do to clockd, with Chromium (build tag browser); as root it is installed where missing
 	@command -v chromium >/dev/null || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends chromium; } >/dev/null
-	$(GOTESTSUM) --format testname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./cmd/clockd \
+	$(PLAIN) $(GOTESTSUM) --format testname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./cmd/clockd \
 	  -- -tags=browser -run='^TestBrowser' -count=1
 
 .PHONY: test-console
@@ -158,7 +172,7 @@ test-rules: ## the alert rules of deploy/observability with promtool; Debian's i
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
 	@built=$$(mktemp -d); trap 'rm -rf "$$built"' EXIT; \
-	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
+	for dir in $(filter-out $(FUZZSKIP),$(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u)); do \
 	  go test -c $(NOVET) -fuzz=. -ldflags='-s -w' -o "$$built/test" "$$dir"; \
 	  targets=$$("$$built/test" -test.list '^Fuzz'); \
 	  for target in $$targets; do \
@@ -204,7 +218,7 @@ down: ## stop them; their data stays
 generate: ## generate the query code from queries/ and schema/, the gRPC code from clockd.proto, and openapi-3.0.yaml
 	$(TOOL) sqlc generate
 	$(BUF) generate
-	go -C tools run ./openapi30 ../clock/clockhttp/openapi.yaml ../clock/clockhttp/openapi-3.0.yaml
+	$(PLAIN) go -C tools run ./openapi30 ../clock/clockhttp/openapi.yaml ../clock/clockhttp/openapi-3.0.yaml
 
 .PHONY: sqlc-diff
 sqlc-diff: ## fail when the generated query code is not up to date
@@ -222,14 +236,17 @@ buf-diff: ## fail when the generated gRPC code is not up to date
 lint: ## golangci-lint, buf lint, and shellcheck where there is one
 	$(BUF) lint
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	cd client/amqp && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod golangci-lint run --allow-parallel-runners
+	for module in client/amqp cmd/clockbench; do \
+	  (cd $$module && $(PLAIN) go tool -modfile=../../tools/go.mod golangci-lint run --allow-parallel-runners); \
+	done
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
 
 .PHONY: vet
 vet: ## go vet, the slow suites included
-	go vet -tags=soak,browser,citus ./...
-	go -C client/amqp vet ./...
-	go -C examples/go vet ./...
+	$(PLAIN) go vet -tags=soak,browser,citus ./...
+	$(PLAIN) go -C client/amqp vet ./...
+	$(PLAIN) go -C cmd/clockbench vet -tags=soak ./...
+	$(PLAIN) go -C examples/go vet ./...
 
 .PHONY: fmt
 fmt: ## format the Go code

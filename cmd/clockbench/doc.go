@@ -4,6 +4,8 @@
 // This package has the command line only. The hidden first argument "http" starts the server that package bench
 // compares single requests with. The hidden first argument "load" starts the load of the stage overload.
 //
+// It is a module of its own, so that the service's module has nothing that only measurements need.
+//
 // # Invariants
 //
 //  1. clockbench reaches the measured clockd by HTTP and AMQP alone.

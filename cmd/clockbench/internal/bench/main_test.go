@@ -26,12 +26,13 @@ func runTests(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(directory) }()
 	executable, baseline = filepath.Join(directory, "clockd"), filepath.Join(directory, "clockbench")
 	// as `make build` does, so that both share what is built
-	build := exec.Command("go", "build", "-trimpath", "-o", directory, "github.com/clockd/clockd/cmd/clockd",
-		"github.com/clockd/clockd/cmd/clockbench")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-		return 1
+	for program, module := range map[string]string{"./cmd/clockd": "../../../..", ".": "../.."} {
+		build := exec.Command("go", "build", "-C", module, "-trimpath", "-o", directory, program)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
 	}
 	_ = os.Unsetenv("GOGC") // of the tests, from the Makefile; a clockd paces its collector itself
 	onNewName = func(name string) { createdNames.Store(name, true) }
