@@ -23,6 +23,22 @@ var (
 // AtGeneration is the condition that the alarm has this generation. A set that repeats itself keeps the alarm.
 func AtGeneration(n int64) Condition { return Condition{onGeneration: true, generation: n} }
 
+// ActOption is an option of Pause, Resume, Trigger, Kick and Discard: a Condition with AtGeneration, or a Note.
+type ActOption interface{ applyTo(*actOptions) }
+
+// Note says why a person acts on an alarm, in at most 300 bytes. The audit has it, and a paused alarm has it in LastError.
+type Note string
+
+// actOptions are the options of an action on one alarm.
+type actOptions struct {
+	conditions []Condition
+	note       Note
+}
+
+func (c Condition) applyTo(o *actOptions) { o.conditions = append(o.conditions, c) }
+
+func (n Note) applyTo(o *actOptions) { o.note = n }
+
 // header returns the header of a condition on a generation, nil for another condition.
 func (c Condition) header() http.Header {
 	if !c.onGeneration {

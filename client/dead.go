@@ -6,24 +6,44 @@ import (
 	"net/http"
 )
 
-// Kick schedules a dead or expired alarm again: it is due at once and has all its tries. The condition may be
-// AtGeneration.
-func (c *Client) Kick(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
-	return c.act(ctx, alarmPath(application, businessID)+"/kick", condition)
+// Kick schedules a dead or expired alarm again: it is due at once and has all its tries.
+func (c *Client) Kick(ctx context.Context, application, businessID string, options ...ActOption) (*Alarm, error) {
+	return c.act(ctx, alarmPath(application, businessID)+"/kick", options)
 }
 
-// Discard cancels a dead or expired alarm. The condition may be AtGeneration.
-func (c *Client) Discard(ctx context.Context, application, businessID string, condition ...Condition) (*Alarm, error) {
-	return c.act(ctx, alarmPath(application, businessID)+"/discard", condition)
+// Discard cancels a dead or expired alarm.
+func (c *Client) Discard(ctx context.Context, application, businessID string, options ...ActOption) (*Alarm, error) {
+	return c.act(ctx, alarmPath(application, businessID)+"/discard", options)
 }
 
-// act calls an action on one alarm.
-func (c *Client) act(ctx context.Context, path string, condition []Condition) (*Alarm, error) {
-	header, failed := onlyGeneration(condition)
+// act calls an action on one alarm. A repeat of the request has no further effect.
+func (c *Client) act(ctx context.Context, path string, options []ActOption) (*Alarm, error) {
+	r, failed := actRequest(path, options)
 	if failed != nil {
 		return nil, failed
 	}
-	return c.alarm(ctx, &request{method: http.MethodPost, path: path, header: header, repeat: true})
+	r.repeat = true
+	return c.alarm(ctx, r)
+}
+
+func actRequest(path string, options []ActOption) (*request, *Error) {
+	var asked actOptions
+	for _, option := range options {
+		option.applyTo(&asked)
+	}
+	header, failed := onlyGeneration(asked.conditions)
+	if failed != nil {
+		return nil, failed
+	}
+	r := &request{method: http.MethodPost, path: path, header: header}
+	if asked.note != "" {
+		body, err := json.Marshal(map[string]Note{"note": asked.note})
+		if err != nil {
+			return nil, invalid("note", err.Error())
+		}
+		r.body = body
+	}
+	return r, nil
 }
 
 // DeadFilter selects dead and expired alarms of an application.

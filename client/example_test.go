@@ -190,20 +190,45 @@ func ExampleClient_Pause() {
 		fmt.Println(err)
 		return
 	}
-	for _, act := range []func(context.Context, string, string, ...client.Condition) (*client.Alarm, error){
-		c.Pause, c.Resume, c.Cancel,
-	} {
-		alarm, err := act(ctx, "letters", "newsletter")
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(alarm.State)
+	paused, err := c.Pause(ctx, "letters", "newsletter", client.Note("the printer is broken"))
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
+	fmt.Println(paused.State, "-", paused.LastError)
+	resumed, err := c.Resume(ctx, "letters", "newsletter")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(resumed.State)
 	// Output:
-	// paused
+	// paused - paused: the printer is broken
 	// scheduled
-	// cancelled
+}
+
+func ExampleClient_Trigger() {
+	ctx := context.Background()
+	c, err := client.New(serverURL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	nightly := client.Set{Repeat: &client.Repeat{Cron: "0 3 * * *", TimeZone: "Europe/Berlin"}}
+	set, err := c.Set(ctx, "letters", "report", nightly)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now, err := c.Trigger(ctx, "letters", "report", client.Note("the numbers of last night were wrong"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(now.NextTryTime.Before(now.Occurrence.At), now.Occurrence.At.Equal(set.Occurrence.At))
+	// Output:
+	// true true
 }
 
 // What has happened to an alarm, in the order of time.

@@ -13,6 +13,10 @@ type Occurrence struct {
 	NextAt     time.Time // time of the next occurrence; zero: this is the last one
 	PreviousAt time.Time // time of the occurrence before it, whether it rang or not; zero: this is the first one
 
+	// TriggeredAt is when a person triggered the ring that is due now or in flight, and rings before this occurrence;
+	// zero: there is none.
+	TriggeredAt time.Time
+
 	Rung          int64 // occurrences that ended after a ring
 	Missed        int64 // occurrences that came due while nothing could ring them
 	OutsideWindow int64 // missed occurrences that were older than Repeat.MissedWindow; they are not in Missed
@@ -32,6 +36,7 @@ func (o *Occurrence) UnmarshalJSON(b []byte) error {
 		At            time.Time `json:"at"`
 		NextAt        time.Time `json:"next_at"`
 		PreviousAt    time.Time `json:"previous_at"`
+		TriggeredAt   time.Time `json:"triggered_at"`
 		Rung          int64     `json:"rung"`
 		Missed        int64     `json:"missed"`
 		OutsideWindow int64     `json:"outside_window"`
@@ -46,7 +51,7 @@ func (o *Occurrence) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*o = Occurrence{
-		Number: f.Number, At: f.At, NextAt: f.NextAt, PreviousAt: f.PreviousAt, Rung: f.Rung, Missed: f.Missed,
+		Number: f.Number, At: f.At, NextAt: f.NextAt, PreviousAt: f.PreviousAt, TriggeredAt: f.TriggeredAt, Rung: f.Rung, Missed: f.Missed,
 		OutsideWindow: f.OutsideWindow, Skipped: f.Skipped, Failed: f.Failed, FailedInRow: f.FailedInRow,
 		Lateness:    time.Duration(f.Lateness) * time.Millisecond,
 		LatenessMax: time.Duration(f.LatenessMax) * time.Millisecond,

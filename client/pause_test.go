@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +32,9 @@ func TestPausedAlarmWaitsUntilItIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func() error{
-		"pause":  func() error { _, err := c.Pause(ctx, app, "order"); return err },
-		"resume": func() error { _, err := c.Resume(ctx, app, "order"); return err },
+		"pause":   func() error { _, err := c.Pause(ctx, app, "order"); return err },
+		"resume":  func() error { _, err := c.Resume(ctx, app, "order"); return err },
+		"trigger": func() error { _, err := c.Trigger(ctx, app, "order"); return err },
 	} {
 		if failed := refused(t, call(), client.CodeAlreadyCancelled); failed.Alarm == nil ||
 			failed.Alarm.State != client.Cancelled {
@@ -42,4 +45,42 @@ func TestPausedAlarmWaitsUntilItIsResumed(t *testing.T) {
 	refused(t, err, client.CodeConditionFailed)
 	_, err = c.Resume(ctx, app, "unknown")
 	refused(t, err, client.CodeUnknownAlarm)
+}
+
+func TestTriggeredAlarmRingsNow(t *testing.T) {
+	t.Parallel()
+	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
+	at := time.Now().Add(time.Hour)
+	for _, s := range []client.Set{{When: client.At(at)}, {Repeat: &client.Repeat{Every: time.Hour, Anchor: at}}} {
+		id := fmt.Sprint(s.Repeat != nil)
+		if _, err := c.Set(ctx, app, id, s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Pause(ctx, app, id, client.Note("not now")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Trigger(ctx, app, id)
+		if failed := refused(t, err, client.CodePaused); failed.Alarm == nil || failed.Alarm.LastError != "paused: not now" {
+			t.Errorf("trigger of a paused alarm: %+v", failed)
+		}
+		if a, err := c.Resume(ctx, app, id); err != nil || a.LastError != "" {
+			t.Fatalf("resume: %+v, %v", a, err)
+		}
+		_, err = c.Trigger(ctx, app, id, client.AtGeneration(5), client.Note("now"))
+		refused(t, err, client.CodeConditionFailed)
+		a, err := c.Trigger(ctx, app, id, client.AtGeneration(1), client.Note("now"))
+		if err != nil || a.NextTryTime.After(time.Now()) {
+			t.Fatalf("trigger: %+v, %v", a, err)
+		}
+		if s.Repeat != nil && (a.Generation != 1 || !a.Occurrence.TriggeredAt.Equal(a.NextTryTime) || a.Occurrence.At.Before(at.Truncate(time.Millisecond))) {
+			t.Errorf("trigger: %+v", a)
+		}
+		if s.Repeat == nil && (a.Generation != 2 || !a.RingAt.Equal(a.NextTryTime)) {
+			t.Errorf("trigger: %+v", a)
+		}
+	}
+	_, err := c.Pause(ctx, app, "true", client.Note(strings.Repeat("x", 301)))
+	if failed := refused(t, err, "out_of_range"); failed.Field != "note" {
+		t.Errorf("a long note: %+v", failed)
+	}
 }

@@ -14,7 +14,7 @@ type Act struct {
 	ID int64
 	At Instant
 	Actor
-	Action      string // kick, discard, pause, resume, settings, token_create, token_rotate or token_revoke
+	Action      string // kick, discard, pause, resume, trigger, settings, token_create, token_rotate or token_revoke
 	Application string // "": none
 	Subject     string // business id, or id of a token; "": the application itself
 	Before      string // JSON of what has changed; "": there was nothing
@@ -38,14 +38,15 @@ const (
 type actState struct {
 	State      string `json:"state"`
 	Generation int64  `json:"generation"`
+	Note       string `json:"note,omitempty"`
 }
 
 // ActOn returns the act of an op that changes an alarm.
 func ActOn(op Op, before, after *Alarm, now Instant) Act {
 	return Act{
 		At: now, Actor: *op.Actor, Action: op.Name(), Application: after.Application, Subject: after.BusinessID,
-		Before: ActJSON(actState{before.State.String(), before.Generation}),
-		After:  ActJSON(actState{after.State.String(), after.Generation}),
+		Before: ActJSON(actState{State: before.State.String(), Generation: before.Generation}),
+		After:  ActJSON(actState{State: after.State.String(), Generation: after.Generation, Note: op.Note}),
 	}
 }
 

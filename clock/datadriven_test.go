@@ -218,6 +218,8 @@ func opOf(t *testing.T, words []string) Op {
 		return Op{Pause: &Pause{Key: key, If: condition}}
 	case "resume":
 		return Op{Resume: &Resume{Key: key, If: condition}}
+	case "trigger":
+		return Op{Trigger: &Trigger{Key: key, If: condition}}
 	case "ack":
 		return answer(Ack)
 	case "release":

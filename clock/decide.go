@@ -25,9 +25,11 @@ func (o Op) Decide(row *Alarm, now Instant) Decision {
 	case o.Discard != nil:
 		return decideDiscard(row, o.Discard, now)
 	case o.Pause != nil:
-		return decidePause(row, o.Pause, now)
+		return decidePause(row, o.Pause, o.pauseReason(), now)
 	case o.Resume != nil:
 		return decideResume(row, o.Resume, now)
+	case o.Trigger != nil:
+		return decideTrigger(row, o.Trigger, now)
 	case o.Shift != nil:
 		return decideShift(row, o.Shift, now)
 	default:
@@ -121,7 +123,7 @@ func armed(row *Alarm, set *Set, now Instant) Alarm {
 	}
 	a.ID, a.Shard, a.CreateTime = row.ID, row.Shard, row.CreateTime
 	if row.State == Paused {
-		a.State, a.NextTryTime = Paused, NoInstant
+		a.State, a.NextTryTime, a.LastError = Paused, NoInstant, row.pauseReason()
 	}
 	return a
 }

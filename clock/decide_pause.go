@@ -1,12 +1,43 @@
 package clock
 
+import (
+	"cmp"
+	"fmt"
+)
+
+// MaxNote is the most bytes of an Op's Note.
+const MaxNote = 300
+
+// CheckNote refuses a note that is too long.
+func CheckNote(note string) error {
+	if len(note) > MaxNote {
+		return invalid(CodeOutOfRange, "note", fmt.Sprintf("note must be at most %d bytes, not %d", MaxNote, len(note)))
+	}
+	return nil
+}
+
+// pauseReason returns who pauses an alarm and why, "" if neither is known.
+func (o Op) pauseReason() string {
+	by, why := "", ""
+	if o.Actor != nil && o.Actor.Name != "" {
+		by = " by " + o.Actor.Name
+	}
+	if o.Note != "" {
+		why = ": " + o.Note
+	}
+	if by+why == "" {
+		return ""
+	}
+	return bounded(pausedPrefix + by + why)
+}
+
 // decidePause judges a pause. A scheduled alarm becomes paused, without a next_try_time: no claim takes it, and no time
-// ends it. The counts of its tries and rings, and its last_error, stay.
+// ends it. The counts of its tries and rings stay. Its last_error becomes the reason, if there is one.
 //
 // A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while it waits for
 // its acknowledgement. A row has one state, so a paused alarm cannot also wait for an acknowledgement. A released alarm
 // is scheduled and can be paused.
-func decidePause(row *Alarm, pause *Pause, now Instant) Decision {
+func decidePause(row *Alarm, pause *Pause, reason string, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, pause.Key, pause.If); {
 	case refused:
 		return d
@@ -18,6 +49,7 @@ func decidePause(row *Alarm, pause *Pause, now Instant) Decision {
 	}
 	alarm := *row
 	alarm.pause(now)
+	alarm.LastError = cmp.Or(reason, alarm.LastError)
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
@@ -36,8 +68,8 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	}
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Scheduled, max(alarm.NextRingAt(), now), now
-	if alarm.Repeat != nil && alarm.Repeat.PausesAfter(alarm.Progress.FailedInRow) {
-		alarm.LastError = "" // the reason of the pause
+	if alarm.pauseReason() != "" {
+		alarm.LastError = ""
 	}
 	alarm.Progress.FailedInRow = 0
 	return Decision{Verdict: Amend, Alarm: alarm}

@@ -74,3 +74,29 @@ func TestResumeSchedulesTheAlarmAtItsRingTimeOrNow(t *testing.T) {
 		}
 	}
 }
+
+func TestPauseHasAReason(t *testing.T) {
+	key := Key{"shop", "4711"}
+	for _, c := range []struct{ actor, note, before, want string }{
+		{"", "", "no queue", "no queue"},
+		{"ops", "", "no queue", "paused by ops"},
+		{"", "stock", "", "paused: stock"},
+		{"ops", "stock", "no queue", "paused by ops: stock"},
+	} {
+		row := tableRow("scheduled")
+		row.LastError = c.before
+		d := Op{Pause: &Pause{Key: key}, Actor: &Actor{Name: c.actor}, Note: c.note}.Decide(row, tableNow)
+		if d.Alarm.LastError != c.want {
+			t.Errorf("%+v: last_error %q", c, d.Alarm.LastError)
+		}
+		set := tableSet("payload")
+		reason := strings.TrimPrefix(c.want, "no queue")
+		if again := (Op{Set: set}).Decide(&d.Alarm, tableNow); again.Verdict != Replace || again.Alarm.LastError != reason {
+			t.Errorf("%+v: a set leaves %q", c, again.Alarm.LastError)
+		}
+		resumed := Op{Resume: &Resume{Key: key}}.Decide(&d.Alarm, tableNow).Alarm
+		if kept := strings.TrimPrefix(c.want, reason); resumed.LastError != kept {
+			t.Errorf("%+v: a resume leaves %q, want %q", c, resumed.LastError, kept)
+		}
+	}
+}

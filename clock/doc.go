@@ -35,6 +35,9 @@
 //	paused                 ─▶ scheduled   resume: due at ring_at, or at once if that has passed
 //	paused                 ─▶ paused      a different set (generation+1)
 //	paused                 ─▶ cancelled   cancel
+//	scheduled, rung, expired, dead
+//	                       ─▶ scheduled   trigger: due at once, unless a ring is in flight or in doubt (generation+1; of a repeating alarm a ring
+//	                                      besides its occurrences)
 //	scheduled, paused, ringing            a recomputation changes the time of the next ring, not the state
 //	rung, ringing          ─▶ scheduled   in doubt: a resend, because the receiver of the last ring does not have it
 //	scheduled, in doubt    ─▶ rung, dead, scheduled, ringing
@@ -66,19 +69,19 @@
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
 //	            store.go forecast.go listener.go metrics.go dropreason.go stream.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
-//	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
+//	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_trigger.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
 //	requests    what applications and people ask, and its validation
-//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go shift.go recompute.go condition.go defaults.go cursor.go traceparent.go
+//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go trigger.go shift.go recompute.go condition.go defaults.go cursor.go traceparent.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go payloaddepth.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
 //	            instant.go limits.go errors.go jobrecord.go event.go targetkind.go blocker.go
 //
 // # Invariants
 //
-//  1. A generation only grows: by one with every change that a set makes. Nothing else changes it.
+//  1. A generation only grows: by one with every change that a set, a shift or a trigger makes. Nothing else changes it.
 //  2. A set that repeats the stored content changes nothing, unless the alarm is cancelled. A rung alarm rings again
-//     only after a set with other content, a dead or expired alarm also after a kick, a cancelled alarm only after a
-//     set. A resend sends a copy of the last ring.
+//     only after a set with other content, a dead or expired alarm also after a kick, each of them also after a
+//     trigger, a cancelled alarm only after a set. A resend sends a copy of the last ring.
 //  3. Op.Decide and FateOf are pure functions: the effects of a request and of a ring's outcome on the row. They are
 //     the same for every engine, and are tested without an engine.
 //  4. ring_no counts the confirmed rings of the generation. A resend takes the confirmation of the last one back. A

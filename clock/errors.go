@@ -39,6 +39,7 @@ const (
 	CodeRingsOnce        = "rings_once" // the alarm has no occurrences
 	CodeUnknownJob       = "unknown_job"
 	CodeRepeats          = "repeats" // the rule of the alarm says when it rings
+	CodePaused           = "paused"  // a paused alarm does not ring
 	CodeUnknownToken     = "unknown_token"
 	CodeTokenUnchanged   = "token_unchanged" // the token does not allow the change
 	CodeConditionFailed  = "condition_failed"

@@ -55,7 +55,7 @@ func (a *Alarm) Events() []Event {
 	}
 	switch a.State {
 	case Paused:
-		add(a.UpdateTime, EventPaused, 0, "", "")
+		add(a.UpdateTime, EventPaused, 0, a.pauseReason(), "")
 	case Expired:
 		add(a.FinishedAt, EventExpired, 0, a.LastError, "")
 	case Dead:

@@ -13,7 +13,7 @@ import (
 // stays as it is.
 func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, rings bool) {
 	p := &row.Progress
-	if row.begun() || p.Kicked || p.Queued || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
+	if row.begun() || p.Kicked || p.Queued || p.TriggeredAt != 0 || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
 		return row, true
 	}
 	due := r.Rule.Due(r.Alarm, p.Current, int64(now), MissedGrace)
@@ -45,7 +45,9 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 		p.Next = next
 		return
 	}
-	r.begin(p, next)
+	if p.Current != next { // after a triggered ring it is the current one; Next and Label stay, as for a claim
+		r.begin(p, next)
+	}
 	p.RingsBefore, p.Queued, p.Kicked = row.RingNo, false, false
 	row.State, row.RetryTimes, row.InDoubt, row.FinishedAt, row.DoubtTarget = Scheduled, 0, false, NoInstant, NoTarget
 	row.NextTryTime = max(r.RingAt(next), now)
@@ -55,8 +57,18 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 // stays over if there is none. begun says that the occurrence was tried before the ring that ended it, or waited for an
 // acknowledgement: then occurrences that came due meanwhile overlap with it. The alarm pauses if the rule wants that
 // after the failed occurrences in a row.
+//
+// A triggered ring has no occurrence, so it counts nowhere. After it the row waits for the current occurrence.
 func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 	p := &row.Progress
+	if p.TriggeredAt != 0 {
+		p.TriggeredAt = 0
+		if row.State != Rung {
+			row.passNumbers(1)
+		}
+		r.goOn(row, p.Current, begun, now)
+		return
+	}
 	switch {
 	case row.State == Rung:
 		p.Rung++
@@ -69,18 +81,18 @@ func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 		p.FailedInRow++
 		row.passNumbers(1)
 	}
-	r.goOn(row, begun, now)
+	r.goOn(row, p.Next, begun, now)
 	if r.Rule.PausesAfter(p.FailedInRow) && !row.State.Over() {
 		row.pause(now)
-		row.LastError = bounded(fmt.Sprintf("paused, because %d occurrences in a row failed; the last one: %s",
+		row.LastError = bounded(fmt.Sprintf(pausedPrefix+", because %d occurrences in a row failed; the last one: %s",
 			p.FailedInRow, row.LastError))
 	}
 }
 
-// goOn moves the row, whose current occurrence has ended, to the next occurrence if there is one.
-func (r Repetition) goOn(row *RingRow, begun bool, now Instant) {
+// goOn moves the row, whose ring is over, to the occurrence that rings next, or to a later one if the ring overlaps with
+// it. Number 0: there is none.
+func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now Instant) {
 	p := &row.Progress
-	next := p.Next
 	if next.Number != 0 && begun && int64(r.RingAt(next)) > p.DecidedUntil {
 		over := r.Rule.Overlapped(r.Alarm, next, int64(now))
 		p.Skipped += over.Skipped
@@ -95,9 +107,16 @@ func (r Repetition) goOn(row *RingRow, begun bool, now Instant) {
 	r.wait(row, next, now)
 }
 
-// pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it.
+// pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it. A triggered ring is
+// given up.
 func (r *RingRow) pause(now Instant) {
 	r.State, r.NextTryTime, r.UpdateTime = Paused, NoInstant, now
+	if r.Progress.TriggeredAt != 0 {
+		if r.begun() {
+			r.passNumbers(1)
+		}
+		r.Progress.TriggeredAt, r.Progress.RingsBefore, r.RetryTimes = 0, r.RingNo, 0
+	}
 	r.undecide()
 }
 
@@ -110,7 +129,7 @@ func (r *RingRow) passNumbers(n int64) {
 // noteRing notes the lateness of the current occurrence when its first ring is confirmed.
 func (r Repetition) noteRing(row *RingRow) {
 	p := &row.Progress
-	if row.RingNo != p.RingsBefore+1 {
+	if row.RingNo != p.RingsBefore+1 || p.TriggeredAt != 0 {
 		return
 	}
 	p.Lateness = max(int64(row.RungAt-r.RingAt(p.Current)), 0)

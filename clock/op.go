@@ -10,12 +10,14 @@ type Op struct {
 	Discard *Discard
 	Pause   *Pause
 	Resume  *Resume
+	Trigger *Trigger
 	// Recompute computes the times of an alarm again, by the time-zone data of this process.
 	Recompute *Recompute
 	Shift     *Shift
 	// Actor is the origin of the op in the audit. Nil: the audit does not record it.
 	Actor          *Actor
-	WithoutPayload bool // the caller does not read the payload of the decision's alarm, so Pending drops it
+	Note           string // the reason that the Actor gives; the audit and a paused alarm have it; at most MaxNote bytes
+	WithoutPayload bool   // the caller does not read the payload of the decision's alarm, so Pending drops it
 }
 
 // Key returns the key of the op's alarm.
@@ -37,6 +39,8 @@ func (o Op) Key() Key {
 		return o.Pause.Key
 	case o.Resume != nil:
 		return o.Resume.Key
+	case o.Trigger != nil:
+		return o.Trigger.Key
 	case o.Shift != nil:
 		return o.Shift.Key
 	default:
@@ -44,7 +48,7 @@ func (o Op) Key() Key {
 	}
 }
 
-// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, shift, recompute, or the
+// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, trigger, shift, recompute, or the
 // name of the answer's kind.
 func (o Op) Name() string {
 	switch {
@@ -64,6 +68,8 @@ func (o Op) Name() string {
 		return "pause"
 	case o.Resume != nil:
 		return "resume"
+	case o.Trigger != nil:
+		return "trigger"
 	case o.Shift != nil:
 		return "shift"
 	default:

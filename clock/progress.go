@@ -27,6 +27,9 @@ type Progress struct {
 	RingsBefore  int   // confirmed rings of the generation before Current
 	Queued       bool  // Current waited for the end of an earlier ring: it rings, and occurrences after it were skipped for it
 	Kicked       bool  // a person has kicked Current: it may ring however late
+	// TriggeredAt is when a person asked for the ring that the row waits for, besides the occurrences: Current is the
+	// one that rings next after it. 0: the row waits for Current itself.
+	TriggeredAt int64
 
 	OccurrenceCounts     // of the generation
 	FailedInRow      int // failed occurrences since the last rung one, and since the last resume
@@ -73,6 +76,7 @@ type storedProgress struct {
 	RingsBefore  int   `json:"rings,omitempty"`
 	Queued       bool  `json:"queued,omitempty"`
 	Kicked       bool  `json:"kicked,omitempty"`
+	TriggeredAt  int64 `json:"triggered,omitempty"`
 	Rung         int64 `json:"rung,omitempty"`
 	Missed       int64 `json:"missed,omitempty"`
 	Outside      int64 `json:"outside,omitempty"`
@@ -87,6 +91,14 @@ type storedProgress struct {
 // Repeats reports whether the progress belongs to a repeating alarm. Such an alarm has a rule: stores refuse to read a
 // row without it.
 func (p *Progress) Repeats() bool { return p.Current.Number != 0 }
+
+// Triggered returns when a person asked for the ring that the row waits for; NoInstant: there is no such ring.
+func (p *Progress) Triggered() Instant {
+	if p.TriggeredAt == 0 {
+		return NoInstant
+	}
+	return Instant(p.TriggeredAt)
+}
 
 // Beside returns the times of the occurrences before and after the current one, by the rule: it does not matter whether
 // they ring. NoInstant: there is none.
@@ -109,8 +121,8 @@ func (p *Progress) Encode() string {
 	text, err := json.Marshal(storedProgress{
 		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At,
 		DecidedUntil: p.DecidedUntil, Label: p.Label, PreviousAt: p.PreviousAt, RingsBefore: p.RingsBefore,
-		Queued: p.Queued, Kicked: p.Kicked, Rung: p.Rung, Missed: p.Missed, Outside: p.Outside, Skipped: p.Skipped,
-		Failed: p.Failed, FailedInRow: p.FailedInRow,
+		Queued: p.Queued, Kicked: p.Kicked, TriggeredAt: p.TriggeredAt,
+		Rung: p.Rung, Missed: p.Missed, Outside: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: p.FailedInRow,
 		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
 	})
 	if err != nil { // no field has a type that fails
@@ -131,14 +143,14 @@ func DecodeProgress(text string) (Progress, error) {
 		return Progress{}, fmt.Errorf("decode %.100q: %w", text, err)
 	}
 	if s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
-		s.PreviousAt < 0 || s.PreviousAt > int64(MaxInstant) {
+		s.PreviousAt < 0 || s.PreviousAt > int64(MaxInstant) || s.TriggeredAt < 0 || s.TriggeredAt > int64(MaxInstant) {
 		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
 	}
 	return Progress{
 		Current:      repeat.Occurrence{At: s.At, Number: s.Number},
 		Next:         repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
 		DecidedUntil: s.DecidedUntil, Label: s.Label, PreviousAt: s.PreviousAt, RingsBefore: s.RingsBefore,
-		Queued: s.Queued, Kicked: s.Kicked, FailedInRow: s.FailedInRow,
+		Queued: s.Queued, Kicked: s.Kicked, TriggeredAt: s.TriggeredAt, FailedInRow: s.FailedInRow,
 		OccurrenceCounts: OccurrenceCounts{
 			Rung: s.Rung, Missed: s.Missed, Outside: s.Outside, Skipped: s.Skipped, Failed: s.Failed,
 		},
@@ -165,9 +177,17 @@ func RepetitionOf(rule *repeat.Rule, key Key, generation int64) Repetition {
 // RingAt returns when the occurrence is to ring.
 func (r Repetition) RingAt(o repeat.Occurrence) Instant { return Instant(r.Rule.RingAt(r.Alarm, o)) }
 
-// Latest returns the last instant at which the current occurrence may ring; NoInstant: however late.
+// DueAt returns when the ring that the row waits for was to ring: the current occurrence, or a triggered ring.
+func (r Repetition) DueAt(p *Progress) Instant {
+	if p.TriggeredAt != 0 {
+		return Instant(p.TriggeredAt)
+	}
+	return r.RingAt(p.Current)
+}
+
+// Latest returns the last instant at which the ring that the row waits for may ring; NoInstant: however late.
 func (r Repetition) Latest(p *Progress) Instant {
-	if p.Kicked {
+	if p.Kicked || p.TriggeredAt != 0 {
 		return NoInstant
 	}
 	return Instant(r.Rule.Latest(r.Alarm, p.Current))
@@ -203,8 +223,8 @@ func (r Repetition) following(o repeat.Occurrence) repeat.Occurrence {
 	return next
 }
 
-// begun reports whether the current occurrence has been tried, so that it rings again under its own number until it is
-// over.
+// begun reports whether the current occurrence, or a triggered ring, has been tried, so that it rings again under its
+// own number until it is over.
 func (r *RingRow) begun() bool {
 	return r.RetryTimes > 0 || r.InDoubt || r.Claimed() || r.RingNo > r.Progress.RingsBefore
 }

@@ -31,6 +31,7 @@ type occurrenceModel struct {
 	counts    OccurrenceCounts
 	inRow     int // failed occurrences in a row
 	paused    bool
+	triggered bool // a ring without an occurrence comes before all others; begun says whether it was tried
 }
 
 // due takes the undecided occurrences that are due off the list.
@@ -44,6 +45,8 @@ func (m *occurrenceModel) due(now Instant) (due []repeat.Occurrence) {
 // claim returns the occurrence that a claim at now rings.
 func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 	switch {
+	case m.triggered:
+		return repeat.Occurrence{}, true
 	case m.begun:
 		return m.current, true
 	case len(m.backlog) > 0:
@@ -90,6 +93,20 @@ func (m *occurrenceModel) end(count *int64, now Instant) {
 		m.inRow = 0
 	}
 	m.queued = false
+	m.free(now)
+	if m.spec.PauseAfter > 0 && m.inRow >= m.spec.PauseAfter && len(m.backlog)+len(m.undecided) > 0 {
+		m.pause()
+	}
+}
+
+// endTriggered ends the triggered ring.
+func (m *occurrenceModel) endTriggered(now Instant) {
+	m.triggered = false
+	m.free(now)
+}
+
+// free ends a ring. Occurrences that came due while it lasted overlap with it.
+func (m *occurrenceModel) free(now Instant) {
 	if m.begun && len(m.backlog) == 0 {
 		overlapping := m.due(now)
 		m.counts.Skipped += int64(len(overlapping))
@@ -99,14 +116,14 @@ func (m *occurrenceModel) end(count *int64, now Instant) {
 		}
 	}
 	m.current, m.begun = repeat.Occurrence{}, false
-	if m.spec.PauseAfter > 0 && m.inRow >= m.spec.PauseAfter && len(m.backlog)+len(m.undecided) > 0 {
-		m.pause()
-	}
 }
 
 // pause puts decisions back: after it, the due occurrences are decided again.
 func (m *occurrenceModel) pause() {
 	m.paused = true
+	if m.triggered {
+		m.triggered, m.begun = false, false
+	}
 	if !m.begun && !m.queued {
 		m.backlog, m.undecided = nil, append(slices.Clone(m.backlog), m.undecided...)
 	}
@@ -116,7 +133,7 @@ func (m *occurrenceModel) resume() { m.paused, m.inRow = false, 0 }
 
 // unsent puts a decision back: the ring was not sent.
 func (m *occurrenceModel) unsent() {
-	if m.begun {
+	if m.begun || m.triggered {
 		return
 	}
 	if m.queued {
@@ -132,7 +149,8 @@ type repeatLife struct {
 	row   Alarm
 	now   Instant
 	model occurrenceModel
-	rings map[int]int64 // occurrence of each ring number
+	rings map[int]int64 // occurrence of each ring number; -n: the nth triggered ring
+	asked int64         // triggered rings
 }
 
 func newRepeatLife(t *rapid.T) *repeatLife {
@@ -192,6 +210,7 @@ func TestRandomLivesOfRepeatingAlarmsFollowTheModel(t *testing.T) {
 			"recompute": l.recompute,
 			"pause":     l.pause,
 			"resume":    l.resume,
+			"trigger":   l.trigger,
 			"time":      func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 2500).Draw(t, "ms")) },
 			"outage":    func(t *rapid.T) { l.now += Instant(rapid.IntRange(5000, 60_000).Draw(t, "ms")) },
 		})
@@ -216,12 +235,15 @@ func (l *repeatLife) claim(t *rapid.T) {
 		Retry:      l.row.Retry,
 		AckTimeout: l.row.AckTimeout, MaxRings: l.row.MaxRings, Repetition: l.row.Repetition(), Before: chosen,
 		LatestRingAt: l.row.Repetition().Latest(&chosen.Progress),
-		RingAt:       l.row.Repetition().RingAt(chosen.Progress.Current),
+		RingAt:       l.row.Repetition().DueAt(&chosen.Progress),
 	}
 	if ring.Occurrence() != want {
 		t.Fatalf("the ring is of %v, the model says %v", ring.Occurrence(), want)
 	}
-	if before := l.model.before(want); chosen.Progress.PreviousAt != before {
+	number := want.Number
+	if l.model.triggered {
+		number = -l.asked
+	} else if before := l.model.before(want); chosen.Progress.PreviousAt != before {
 		t.Fatalf("the occurrence before %v is at %d, the model says %d", want, chosen.Progress.PreviousAt, before)
 	}
 	switch {
@@ -235,11 +257,11 @@ func (l *repeatLife) claim(t *rapid.T) {
 		}
 		kind := rapid.SampledFrom([]OutcomeKind{Confirmed, Confirmed, Confirmed, Returned, Nacked, Doubtful,
 			Unsent}).Draw(t, "outcome")
-		if o, used := l.rings[ring.RingNo]; kind != Unsent && used && o != want.Number {
-			t.Fatalf("ring %d is of occurrence %d, and was of %d", ring.RingNo, want.Number, o)
+		if o, used := l.rings[ring.RingNo]; kind != Unsent && used && o != number {
+			t.Fatalf("ring %d is of occurrence %d, and was of %d", ring.RingNo, number, o)
 		}
 		if kind != Unsent {
-			l.rings[ring.RingNo] = want.Number
+			l.rings[ring.RingNo] = number
 		}
 		l.now += Instant(rapid.IntRange(1, 1500).Draw(t, "until the reply"))
 		l.settle(t, ring, Outcome{Kind: kind, Reason: "x", Final: kind == Nacked && rapid.Bool().Draw(t, "final")})
@@ -259,12 +281,21 @@ func (l *repeatLife) settle(t *rapid.T, ring *Ring, outcome Outcome) {
 		m.end(&m.counts.Missed, l.now)
 	case outcome.Kind == TooLate || outcome.Kind == Unacknowledged || outcome.Final ||
 		exhausted && (outcome.Kind == Returned || outcome.Kind == Nacked):
-		m.end(&m.counts.Failed, l.now)
+		l.end(&m.counts.Failed)
 	case outcome.Kind == Confirmed && ring.AckTimeout == 0:
-		m.end(&m.counts.Rung, l.now)
+		l.end(&m.counts.Rung)
 	default:
 		m.begun = true
 	}
+}
+
+// end tells the model that the ring is over. count is the counter of its occurrence.
+func (l *repeatLife) end(count *int64) {
+	if l.model.triggered {
+		l.model.endTriggered(l.now)
+		return
+	}
+	l.model.end(count, l.now)
 }
 
 func (l *repeatLife) answer(t *rapid.T) {
@@ -281,9 +312,9 @@ func (l *repeatLife) answer(t *rapid.T) {
 	l.row = d.Alarm
 	switch kind {
 	case Ack:
-		l.model.end(&l.model.counts.Rung, l.now)
+		l.end(&l.model.counts.Rung)
 	case Bury:
-		l.model.end(&l.model.counts.Failed, l.now)
+		l.end(&l.model.counts.Failed)
 	default:
 	}
 	if again := (Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: Ack}}).Decide(&l.row, l.now); kind == Ack &&
@@ -309,6 +340,22 @@ func (l *repeatLife) resume(t *rapid.T) {
 	}
 	l.row = Op{Resume: &Resume{Key: l.row.Key}}.Decide(&l.row, l.now).Alarm
 	l.model.resume()
+}
+
+// trigger asks for a ring at once. A ring that is due already, and a further try, are no other ring.
+func (l *repeatLife) trigger(t *rapid.T) {
+	due := l.row.NextTryTime != NoInstant && l.row.NextTryTime <= l.now
+	d := Op{Trigger: &Trigger{Key: l.row.Key}}.Decide(&l.row, l.now)
+	if may := l.row.State == Scheduled && !l.row.InDoubt; !may && d.Verdict != Refuse || may && due != (d.Verdict == Keep) {
+		t.Fatalf("the trigger of a row that is %s, in doubt: %v, due: %v, is %s", l.row.State, l.row.InDoubt, due, d.Verdict)
+	} else if d.Verdict != Amend {
+		return
+	}
+	l.row = d.Alarm
+	if !l.model.begun && !l.model.triggered {
+		l.model.triggered = true
+		l.asked++
+	}
 }
 
 // recompute demands that a recomputation by the same time-zone data changes nothing.

@@ -48,8 +48,13 @@ func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
 	return nil
 }
 
-// Occurrence returns the occurrence that rings. Its number is 0 if the alarm rings once.
-func (r *Ring) Occurrence() repeat.Occurrence { return r.Before.Progress.Current }
+// Occurrence returns the occurrence that rings. Its number is 0 if the alarm rings once, and for a triggered ring.
+func (r *Ring) Occurrence() repeat.Occurrence {
+	if r.Before.Progress.TriggeredAt != 0 {
+		return repeat.Occurrence{}
+	}
+	return r.Before.Progress.Current
+}
 
 // OccurrencesBeside returns the times of the occurrences before and after the one that rings, as Progress.Beside does.
 func (r *Ring) OccurrencesBeside() (previous, next Instant) { return r.Before.Progress.Beside() }

@@ -1,5 +1,7 @@
 package clock
 
+import "strings"
+
 // RingRow holds the fields of an alarm's row that a ring changes. FateOf returns these fields after the ring.
 type RingRow struct {
 	State       State
@@ -32,3 +34,14 @@ func (r *RingRow) KeepDoubtTarget(latest TargetKind) {
 
 // Unacknowledged reports whether the alarm's last ring is confirmed and waits for its acknowledgement.
 func (r *RingRow) Unacknowledged() bool { return r.State == Ringing && r.RungAt != NoInstant }
+
+// pausedPrefix begins the last_error of a paused alarm that has a reason.
+const pausedPrefix = "paused"
+
+// pauseReason returns the reason of the pause that the row has, "" if it has none.
+func (r *RingRow) pauseReason() string {
+	if strings.HasPrefix(r.LastError, pausedPrefix) {
+		return r.LastError
+	}
+	return ""
+}

@@ -10,26 +10,37 @@ import (
 
 // Pause serves the procedure Pause.
 func (s *Service) Pause(ctx context.Context, request *clockdv1.PauseRequest) (*clockdv1.PauseResponse, error) {
-	alarm, err := s.act(ctx, request.Application, request.BusinessId, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
-		return clock.Op{Pause: &clock.Pause{Key: key, If: condition}}
+	alarm, err := s.act(ctx, request, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		return clock.Op{Pause: &clock.Pause{Key: key, If: condition}, Note: request.Note}
 	})
 	return &clockdv1.PauseResponse{Alarm: alarm}, err
 }
 
 // Resume serves the procedure Resume.
 func (s *Service) Resume(ctx context.Context, request *clockdv1.ResumeRequest) (*clockdv1.ResumeResponse, error) {
-	alarm, err := s.act(ctx, request.Application, request.BusinessId, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
-		return clock.Op{Resume: &clock.Resume{Key: key, If: condition}}
+	alarm, err := s.act(ctx, request, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		return clock.Op{Resume: &clock.Resume{Key: key, If: condition}, Note: request.Note}
 	})
 	return &clockdv1.ResumeResponse{Alarm: alarm}, err
 }
 
+// Trigger serves the procedure Trigger.
+func (s *Service) Trigger(ctx context.Context, request *clockdv1.TriggerRequest) (*clockdv1.TriggerResponse, error) {
+	alarm, err := s.act(ctx, request, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		return clock.Op{Trigger: &clock.Trigger{Key: key, If: condition}, Note: request.Note}
+	})
+	return &clockdv1.TriggerResponse{Alarm: alarm}, err
+}
+
+// actRequest is a request on one alarm.
+type actRequest interface {
+	GetApplication() string
+	GetBusinessId() string
+}
+
 // act submits an op on one alarm, and returns the alarm after it.
-func (s *Service) act(
-	ctx context.Context, application, businessID string, generation *int64,
-	op func(clock.Key, clock.Condition) clock.Op,
-) (*clockdv1.Alarm, error) {
-	key := clock.Key{Application: application, BusinessID: businessID}
+func (s *Service) act(ctx context.Context, request actRequest, generation *int64, op func(clock.Key, clock.Condition) clock.Op) (*clockdv1.Alarm, error) {
+	key := clock.Key{Application: request.GetApplication(), BusinessID: request.GetBusinessId()}
 	if err := key.Validate(); err != nil {
 		return nil, err
 	}
@@ -38,6 +49,9 @@ func (s *Service) act(
 		return nil, err
 	}
 	asked := op(key, condition)
+	if err := clock.CheckNote(asked.Note); err != nil {
+		return nil, err
+	}
 	asked.Actor = front.Actor(callOf(ctx).request)
 	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package clockgrpc_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +19,9 @@ func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
 			&clockdv1.SetResponse{})
 		for range 2 {
 			paused := must(t, c, "Pause",
-				&clockdv1.PauseRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)},
+				&clockdv1.PauseRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1), Note: "later"},
 				&clockdv1.PauseResponse{}).Alarm
-			if paused.State != clockdv1.State_STATE_PAUSED || paused.NextTryTime != nil {
+			if paused.State != clockdv1.State_STATE_PAUSED || paused.NextTryTime != nil || paused.LastError != "paused: later" {
 				t.Errorf("paused: %v", paused)
 			}
 		}
@@ -31,6 +32,14 @@ func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
 			&clockdv1.ResumeResponse{}).Alarm
 		if resumed.State != clockdv1.State_STATE_SCHEDULED || !proto.Equal(resumed.NextTryTime, resumed.RingAt) {
 			t.Errorf("resumed: %v", resumed)
+		}
+		if f := c.call(t.Context(), "Trigger", &clockdv1.TriggerRequest{Application: "shop", BusinessId: id, Note: strings.Repeat("x", 301)}, &clockdv1.TriggerResponse{}); f == nil || f.code != codes.InvalidArgument {
+			t.Errorf("a long note: %v", f)
+		}
+		due := must(t, c, "Trigger", &clockdv1.TriggerRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)},
+			&clockdv1.TriggerResponse{}).Alarm
+		if due.Generation != 2 || due.NextTryTime.AsTime().After(resumed.RingAt.AsTime()) || !proto.Equal(due.NextTryTime, due.RingAt) {
+			t.Errorf("triggered: %v", due)
 		}
 		must(t, c, "Cancel", &clockdv1.CancelRequest{Application: "shop", BusinessId: id}, &clockdv1.CancelResponse{})
 		f := c.call(t.Context(), "Pause", &clockdv1.PauseRequest{Application: "shop", BusinessId: id},

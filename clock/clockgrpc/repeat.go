@@ -122,7 +122,7 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 	p := &a.Progress
 	previous, next := p.Beside()
 	m.Occurrence = &clockdv1.Occurrence{
-		PreviousAt: timestampOf(previous), NextAt: timestampOf(next),
+		PreviousAt: timestampOf(previous), NextAt: timestampOf(next), TriggeredAt: timestampOf(p.Triggered()),
 		Number: p.Current.Number, At: timestampOf(clock.Instant(p.Current.At)), Rung: p.Rung, Missed: p.Missed,
 		OutsideWindow: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: int32(p.FailedInRow),
 		LatenessMs: p.Lateness, LatenessMaxMs: p.LatenessMax, LatenessSumMs: p.LatenessSum,

@@ -125,6 +125,8 @@ func (s *Service) Procedures() []front.Procedure {
 			BodyBytes: smallBytes},
 		{Name: "rpcResume", Path: clockdv1connect.AlarmServiceResumeProcedure, Need: front.Need{Right: access.Operate},
 			BodyBytes: smallBytes},
+		{Name: "rpcTrigger", Path: clockdv1connect.AlarmServiceTriggerProcedure, Need: front.Need{Right: access.Operate},
+			BodyBytes: smallBytes},
 		{Name: "rpcGet", Path: clockdv1connect.AlarmServiceGetProcedure, Need: front.Need{Right: access.Read}, BodyBytes: smallBytes},
 		{Name: "rpcList", Path: clockdv1connect.AlarmServiceListProcedure, Need: front.Need{Right: access.Read}, BodyBytes: smallBytes},
 		{Name: "rpcBatch", Path: clockdv1connect.AlarmServiceBatchProcedure, Need: front.Need{Right: access.Write},

@@ -82,7 +82,7 @@ var routeNeeds = map[string]string{
 	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read",
 	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read",
 	"openapi30": "read",
-	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate",
+	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate", "triggerAlarm": "operate",
 	"kickAlarms": "operate", "discardAlarms": "operate",
 	"streamRings": "take", "reserveRings": "take", "ackRing": "take", "releaseRing": "take", "buryRing": "take",
 	"touchRing": "take",

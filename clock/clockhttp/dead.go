@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (s *Server) discard(c echo.Context) error {
 		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Discard: &clock.Discard{Key: k, If: i}} })
 }
 
-// actOnAlarm serves an action on one alarm: it has no body, and accepts If-Match.
+// actOnAlarm serves an action on one alarm: its body has at most a note, and it accepts If-Match.
 func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
 	key, err := keyOf(c)
 	if err != nil {
@@ -38,15 +39,17 @@ func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) 
 	if err != nil {
 		return err
 	}
-	err = decodeOptional(b.bytes, nil, nil)
+	asked := op(key, condition)
+	asked.Actor = front.Actor(c.Request())
+	err = decodeOptional(b.bytes, []string{"note"}, func(_ string, raw []byte) error {
+		return cmp.Or(decodeString(raw, "note", &asked.Note), clock.CheckNote(asked.Note))
+	})
 	b.release()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := opContext(c)
 	defer cancel()
-	asked := op(key, condition)
-	asked.Actor = front.Actor(c.Request())
 	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
 	if err != nil {
 		return err

@@ -229,6 +229,8 @@ var pathTemplates = []struct {
 		"/v1/applications/{application}/alarms/{business_id}/pause"},
 	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/resume$`),
 		"/v1/applications/{application}/alarms/{business_id}/resume"},
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/trigger$`),
+		"/v1/applications/{application}/alarms/{business_id}/trigger"},
 	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/occurrences$`),
 		"/v1/applications/{application}/alarms/{business_id}/occurrences"},
 	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/events$`),

@@ -6,7 +6,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// pause and resume change one alarm that is not over.
+// pause and resume change one alarm that is not over. trigger rings it now, also if it is over.
 func (s *Server) pause(c echo.Context) error {
 	return s.actOnAlarm(c,
 		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Pause: &clock.Pause{Key: k, If: i}} })
@@ -15,4 +15,9 @@ func (s *Server) pause(c echo.Context) error {
 func (s *Server) resume(c echo.Context) error {
 	return s.actOnAlarm(c,
 		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Resume: &clock.Resume{Key: k, If: i}} })
+}
+
+func (s *Server) trigger(c echo.Context) error {
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Trigger: &clock.Trigger{Key: k, If: i}} })
 }

@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/clockd/clockd/clock"
@@ -45,13 +46,55 @@ func TestPauseAndResumeAreRefused(t *testing.T) {
 			}
 		}
 	}
-	for _, action := range []string{"/pause", "/resume"} {
+	for _, action := range []string{"/pause", "/resume", "/trigger"} {
 		h.expect(404, "unknown_alarm", "POST", alarms+"/none"+action, "")
 		h.expect(422, "unknown_field", "POST", alarms+"/rung"+action, `{"until":1}`)
+		h.expect(422, "invalid_value", "POST", alarms+"/rung"+action, `{"note":1}`)
+		if r := h.expect(422, "out_of_range", "POST", alarms+"/rung"+action, `{"note":"`+strings.Repeat("x", 301)+`"}`); r.field("field") != "note" {
+			t.Errorf("a long note: %s", r.body)
+		}
 		h.expect(422, "invalid_condition", "POST", alarms+"/rung"+action, "", "If-None-Match: *")
 	}
 	path := h.setDead("in doubt", clock.Scheduled)
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "in doubt"},
 		func(a *clock.Alarm) { a.InDoubt, a.NextTryTime, a.FinishedAt = true, 8, clock.NoInstant })
 	h.expect(409, "ring_in_doubt", "POST", path+"/pause", "")
+	h.expect(409, "ring_in_doubt", "POST", path+"/trigger", "")
+}
+
+func TestPauseShowsItsNote(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	path := alarms + "/noted"
+	h.expect(201, "", "PUT", path, `{"delay":"1h"}`)
+	if r := h.expect(200, "", "POST", path+"/pause", `{"note":"until Übermorgen"}`); r.field("last_error") != "paused: until Übermorgen" {
+		t.Errorf("paused: %s", r.body)
+	}
+	if r := h.expect(200, "", "PUT", path, `{"delay":"2h"}`); r.field("last_error") != "paused: until Übermorgen" {
+		t.Errorf("set while it is paused: %s", r.body)
+	}
+	h.expect(409, "paused", "POST", path+"/trigger", "")
+	if r := h.expect(200, "", "POST", path+"/resume", `{"note":"it is there"}`); r.field("last_error") != nil {
+		t.Errorf("resumed: %s", r.body)
+	}
+}
+
+func TestTriggerMakesAnAlarmDue(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.expect(201, "", "PUT", alarms+"/once", `{"delay":"1h"}`)
+	if r := h.expect(200, "", "POST", alarms+"/once/trigger", `{"note":null}`, `If-Match: "1"`); r.field("ring_at") != r.field("next_try_time") ||
+		r.header.Get("ETag") != `"2"` {
+		t.Errorf("once: %s", r.body)
+	}
+	h.expect(412, "condition_failed", "POST", alarms+"/once/trigger", "", `If-Match: "1"`)
+	h.expect(201, "", "PUT", alarms+"/daily", `{"repeat":{"cron":"@daily","time_zone":"UTC"}}`)
+	r := h.expect(200, "", "POST", alarms+"/daily/trigger", "")
+	if r.field("occurrence.triggered_at") == nil || r.field("occurrence.triggered_at") != r.field("next_try_time") ||
+		r.field("ring_at") == r.field("next_try_time") || r.header.Get("ETag") != `"1"` {
+		t.Errorf("daily: %s", r.body)
+	}
+	if r := h.expect(200, "", "POST", h.setDead("rung", clock.Rung)+"/trigger", ""); r.field("state") != "scheduled" {
+		t.Errorf("rung: %s", r.body)
+	}
 }

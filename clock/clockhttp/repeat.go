@@ -170,6 +170,7 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	previous, next := p.Beside()
 	b = appendInstant(append(b, `,"next_at":`...), next)
 	b = appendInstant(append(b, `,"previous_at":`...), previous)
+	b = appendInstant(append(b, `,"triggered_at":`...), p.Triggered())
 	for _, count := range [...]struct {
 		name string
 		n    int64

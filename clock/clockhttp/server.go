@@ -223,6 +223,8 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 			handle: s.pause},
 		{name: "resumeAlarm", method: http.MethodPost, path: alarmPath, action: "resume", need: access.Operate,
 			handle: s.resume},
+		{name: "triggerAlarm", method: http.MethodPost, path: alarmPath, action: "trigger", need: access.Operate,
+			handle: s.trigger},
 		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", need: access.Operate,
 			handle: s.kickAll},
 		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", need: access.Operate,

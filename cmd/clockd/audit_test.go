@@ -24,13 +24,16 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 			for _, c := range []struct {
 				path string
 				want int
-			}{{"/pause", 200}, {"/pause", 200}, {"/kick", 409}, {"/resume", 200}} {
+			}{{"/pause", 200}, {"/pause", 200}, {"/kick", 409}, {"/trigger", 409}, {"/resume", 200}} {
 				if status, body := p.tryEmpty(t, alarmPath("shop", "1")+c.path, admin); status != c.want {
 					t.Errorf("%s: %d %s", c.path, status, body)
 				}
 			}
 			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_CHANGED_BY=ops", "CLOCKD_SERVER=" + p.url,
 				"CLOCKD_TOKEN=" + admin}
+			if out, err := command(env, "trigger", "shop", "1", "--note=now, please").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
 			if out, err := command(env, "application", "set", "shop", "--max-rings=3").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -45,11 +48,12 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 			want := []string{
 				"ACTOR FROM ACTION APPLICATION SUBJECT BEFORE AFTER",
 				`ops - settings shop - {"version":0} {"version":1}`,
+				`boss 127.0.0.1 trigger shop 1 {"state":"scheduled","generation":1} {"state":"scheduled","generation":2,"note":"now, please"}`,
 				`boss 127.0.0.1 resume shop 1 {"state":"paused","generation":1} {"state":"scheduled","generation":1}`,
 				`boss 127.0.0.1 pause shop 1 {"state":"scheduled","generation":1} {"state":"paused","generation":1}`,
 			}
-			if len(acts) != 5 || strings.Join(acts[:4], "\n") != strings.Join(want, "\n") ||
-				!strings.Contains(acts[4], "token_create") {
+			if len(acts) != 6 || strings.Join(acts[:5], "\n") != strings.Join(want, "\n") ||
+				!strings.Contains(acts[5], "token_create") {
 				t.Errorf("the audit:\n%s", out)
 			}
 			if out, err := command(env, "audit", "--application=shop", "--json", "--limit=1").CombinedOutput(); err != nil || !strings.Contains(string(out), `"action":"settings"`) || strings.Count(string(out), "\n") != 1 {

@@ -193,6 +193,17 @@ func atGeneration(generation *int64) []client.Condition {
 	return []client.Condition{client.AtGeneration(*generation)}
 }
 
+// actOptions returns the options of an action on one alarm: the condition of --generation and the note of --note.
+func actOptions(generation *int64, note string) (options []client.ActOption) {
+	for _, condition := range atGeneration(generation) {
+		options = append(options, condition)
+	}
+	if note != "" {
+		options = append(options, client.Note(note))
+	}
+	return options
+}
+
 // cancelCommand cancels an alarm.
 type cancelCommand struct {
 	keyArgs

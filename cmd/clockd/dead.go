@@ -24,7 +24,7 @@ type deadArgs struct {
 // deadAction is what kick or discard does to alarms.
 type deadAction struct {
 	done string // name of the result
-	one  func(c *client.Client, ctx context.Context, application, businessID string, condition ...client.Condition) (*client.Alarm, error)
+	one  func(c *client.Client, ctx context.Context, application, businessID string, condition ...client.ActOption) (*client.Alarm, error)
 	all  func(c *client.Client, ctx context.Context, application string, f client.DeadFilter) (client.DeadResult, error)
 }
 
@@ -62,7 +62,7 @@ func (d *deadArgs) run(out io.Writer, action deadAction) error {
 	if d.BusinessID == "" {
 		return d.runFiltered(c, out, action)
 	}
-	a, err := action.one(c, context.Background(), d.Application, d.BusinessID, atGeneration(d.Generation)...)
+	a, err := action.one(c, context.Background(), d.Application, d.BusinessID, actOptions(d.Generation, "")...)
 	return d.printAlarm(a, d.orUnknown(d.Application, err))
 }
 

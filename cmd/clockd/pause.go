@@ -6,13 +6,14 @@ import (
 	"github.com/clockd/clockd/client"
 )
 
-// pauseArgs name one alarm.
+// pauseArgs name one alarm, and say why a person acts on it.
 type pauseArgs struct {
 	Application string `arg:"" help:"Application the alarm belongs to."`
 	BusinessID  string `arg:"" name:"business-id" help:"The application's own id of the alarm."`
 	clientFlags
 
 	Generation *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
+	Note       string `placeholder:"TEXT" help:"Why, at most 300 bytes. The audit has it, and a paused alarm has it in last_error."`
 }
 
 // pauseCommand keeps an alarm from ringing.
@@ -35,13 +36,19 @@ func (*resumeCommand) applicationWide(application string) string {
 	return "to resume a paused application, use clockd application resume " + application
 }
 
+// triggerCommand rings an alarm now.
+type triggerCommand struct{ pauseArgs }
+
+// Run triggers the alarm and prints it.
+func (t *triggerCommand) Run() error { return t.run((*client.Client).Trigger) }
+
 func (p *pauseArgs) run(
-	act func(*client.Client, context.Context, string, string, ...client.Condition) (*client.Alarm, error),
+	act func(*client.Client, context.Context, string, string, ...client.ActOption) (*client.Alarm, error),
 ) error {
 	c, err := p.client()
 	if err != nil {
 		return err
 	}
-	a, err := act(c, context.Background(), p.Application, p.BusinessID, atGeneration(p.Generation)...)
+	a, err := act(c, context.Background(), p.Application, p.BusinessID, actOptions(p.Generation, p.Note)...)
 	return p.printAlarm(a, p.orUnknown(p.Application, err))
 }

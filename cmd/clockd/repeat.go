@@ -112,6 +112,9 @@ func describeRepeat(a *client.Alarm) string {
 	} else {
 		fmt.Fprintf(&b, ", the next one at %s", shown(o.NextAt))
 	}
+	if !o.TriggeredAt.IsZero() {
+		fmt.Fprintf(&b, ", besides a ring that was triggered at %s", shown(o.TriggeredAt))
+	}
 	fmt.Fprintf(&b, "; %d rung, %d missed, %d skipped, %d failed", o.Rung, o.Missed, o.Skipped, o.Failed)
 	if a.Repeat.MissedWindow > 0 {
 		fmt.Fprintf(&b, ", %d outside the missed window", o.OutsideWindow)

@@ -14,6 +14,8 @@ import (
 type occurrenceCounts struct {
 	State      string `json:"state"`
 	Occurrence struct {
+		Triggered *string `json:"triggered_at"`
+
 		Rung    int64 `json:"rung"`
 		Missed  int64 `json:"missed"`
 		Skipped int64 `json:"skipped"`
@@ -74,6 +76,28 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 			}
 		}
 		eventually(t, "all rings arrive", func() bool { return int64(len(occurrencesOf(t, receivers))) >= rung })
+	})
+}
+
+// TestTriggeredAlarmsRingAtOnce triggers alarms that are due tomorrow. The repeating one rings twice, and its occurrences
+// stay as they are.
+func TestTriggeredAlarmsRingAtOnce(t *testing.T) {
+	t.Parallel()
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		p := startOn(t, databaseURL, b)
+		r := receiveFrom(p, b, "shop")
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "once"), map[string]any{"delay": "24h"})
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "repeats"), map[string]any{"repeat": map[string]any{"every": "24h"}})
+		for n := range 2 {
+			p.must(http.StatusOK, http.MethodPost, alarmPath("shop", "repeats")+"/trigger", nil)
+			eventually(t, "the triggered ring arrives", func() bool { return r.number() == n+1 })
+			eventually(t, "it is over", func() bool { return p.occurrences("shop", "repeats").Occurrence.Triggered == nil })
+		}
+		p.must(http.StatusOK, http.MethodPost, alarmPath("shop", "once")+"/trigger", nil)
+		eventually(t, "the alarm that rings once rings", func() bool { return r.number() == 3 && p.inState("shop", clock.Rung) == 1 })
+		if c := p.occurrences("shop", "repeats"); c.State != "scheduled" || c.Occurrence.Rung != 0 {
+			t.Errorf("the repeating alarm is %+v", c)
+		}
 	})
 }
 

@@ -98,7 +98,7 @@ func (r *DueRow) addTo(ring *clock.Ring) {
 	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = int(r.Shard), clock.Instant(r.TargetRingAt), int(r.Priority), r.Traceparent
 	ring.ContentType = r.ContentType
 	if ring.Before.Progress.Repeats() {
-		ring.RingAt = ring.Repetition.RingAt(ring.Occurrence())
+		ring.RingAt = ring.Repetition.DueAt(&ring.Before.Progress)
 	}
 	_ = ring.SetPayload(clock.PayloadKind(r.PayloadKind), r.Payload) // a message that cannot be unpacked keeps its kind, and RabbitMQ's target refuses it
 }

@@ -116,7 +116,7 @@ func (m *model) write(rt *rapid.T) {
 }
 
 func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
-	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "resend", "kick", "discard", "pause", "resume"}).Draw(rt, "op") {
+	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "resend", "kick", "discard", "pause", "resume", "trigger"}).Draw(rt, "op") {
 	case "cancel":
 		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: rapid.Bool().Draw(rt, "brief")}}
 	case "answer":
@@ -134,6 +134,8 @@ func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
 		return clock.Op{Pause: &clock.Pause{Key: k}}
 	case "resume":
 		return clock.Op{Resume: &clock.Resume{Key: k}}
+	case "trigger":
+		return clock.Op{Trigger: &clock.Trigger{Key: k}}
 	default:
 		return m.drawSet(rt, k)
 	}

@@ -96,6 +96,38 @@ func testRepeat(t *testing.T, f *fixture) {
 	same(t, "repeated set", f.write(t0+1500, set("ever", t0, repeating(t0, nil)))[0].Verdict, clock.Keep)
 }
 
+// testTrigger demands that a triggered ring of a repeating alarm rings besides its occurrences, and that an alarm that
+// rings once is set anew.
+func testTrigger(t *testing.T, f *fixture) {
+	trigger := func(id string) clock.Op { return clock.Op{Trigger: &clock.Trigger{Key: key(id)}} }
+	ids := f.set(t0-500, set("repeats", t0+9000, repeating(t0+9000, nil)), set("once", t0+9000), set("rung", t0))
+	f.claim(t0, ids[2]).settle(t0+1, everyRing(clock.Confirmed))
+	plan := f.get("repeats").Progress
+	for i, want := range []clock.Verdict{clock.Amend, clock.Replace, clock.Rearm} {
+		id := []string{"repeats", "once", "rung"}[i]
+		same(t, "trigger of "+id, f.write(t0+2000, trigger(id))[0].Verdict, want)
+		same(t, "due time of "+id, f.get(id).NextTryTime, t0+2000)
+	}
+	same(t, "triggered at", f.get("repeats").Progress.Triggered(), t0+2000)
+	same(t, "a second trigger", f.write(t0+2001, trigger("repeats"))[0].Verdict, clock.Keep)
+	c := f.claim(t0+2100, ids...)
+	c.wantRings(ids...)
+	for i := range c.Rings {
+		r := &c.Rings[i]
+		same(t, "ring time of "+r.BusinessID, r.RingAt, t0+2000)
+		same(t, "occurrence of "+r.BusinessID, r.Occurrence().Number, 0)
+	}
+	c.settle(t0+2101, everyRing(clock.Confirmed))
+	a := f.get("repeats")
+	plan.RingsBefore = 1
+	same(t, "progress", a.Progress, plan)
+	same(t, "next ring", a.NextTryTime, t0+9000)
+	for _, id := range []string{"once", "rung"} {
+		same(t, id, f.get(id).State, clock.Rung)
+		same(t, "generation of "+id, f.get(id).Generation, 2)
+	}
+}
+
 // testRepeatMissed demands that missed occurrences are counted as the rule says, that a row whose occurrences were all
 // missed moves without a ring, and that a lost or released claim leaves no trace.
 func testRepeatMissed(t *testing.T, f *fixture) {

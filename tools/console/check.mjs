@@ -159,7 +159,7 @@ const checks = {
     await page.locator('dialog button', {hasText: 'Go back'}).click();
     assert.equal(await state('order-4711'), 'scheduled');
     for (const [id, action, after] of [
-      ['order-4711', 'pause', 'paused'], ['order-4711', 'resume', 'scheduled'], ['order-4711', 'cancel', 'cancelled'], ['order-4718', 'kick', 'scheduled'], ['card-00', 'discard', 'cancelled'],
+      ['order-4711', 'pause', 'paused'], ['order-4711', 'resume', 'scheduled'], ['order-4711', 'trigger', 'scheduled'], ['order-4711', 'cancel', 'cancelled'], ['order-4718', 'kick', 'scheduled'], ['card-00', 'discard', 'cancelled'],
     ]) {
       await visit(page, service.url, alarmView('shop', id));
       const text = await confirmed(page, `[data-action=${action}]`);
@@ -253,7 +253,7 @@ const checks = {
     await page.waitForSelector('.notice.done');
     await page.waitForFunction(() => document.querySelectorAll('tbody .badge.cancelled').length === 3);
     await page.getByLabel('Select all alarms on this page').check();
-    assert.deepEqual(await page.locator('.selection button:enabled').allInnerTexts(), ['Cancel 7', 'Pause 7']);
+    assert.deepEqual(await page.locator('.selection button:enabled').allInnerTexts(), ['Cancel 7', 'Pause 7', 'Trigger 7']);
   },
 
   async 'the audit has the acts'({page, service}) {

@@ -11,6 +11,8 @@ export const actions = [
     refusal: a => a.state === 'paused' ? 'it is paused already' : inFlight(a)},
   {name: 'resume', verb: 'Resume', done: 'resumed', method: 'POST', suffix: '/resume', effect: 'will ring at its time, or at once if that has passed.',
     refusal: a => a.state === 'paused' ? '' : over[a.state] || 'it is not paused'},
+  {name: 'trigger', verb: 'Trigger', done: 'triggered', method: 'POST', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times, any other alarm is set again, to now.',
+    refusal: a => a.state === 'paused' ? 'it is paused: resume it first' : over[a.state] && a.state !== 'cancelled' && !a.repeat ? '' : inFlight(a)},
   {name: 'kick', verb: 'Kick', done: 'kicked', method: 'POST', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
   {name: 'discard', verb: 'Discard', done: 'discarded', method: 'POST', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
 ];

@@ -639,7 +639,9 @@ type Occurrence struct {
 	// Failed occurrences since the last rung one, and since the last resume.
 	FailedInRow int32 `protobuf:"varint,12,opt,name=failed_in_row,json=failedInRow,proto3" json:"failed_in_row,omitempty"`
 	// Time of the occurrence before this one, whether it rang or not. Absent: this is the first one.
-	PreviousAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=previous_at,json=previousAt,proto3" json:"previous_at,omitempty"`
+	PreviousAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=previous_at,json=previousAt,proto3" json:"previous_at,omitempty"`
+	// When a person triggered the ring that is due now or in flight, and rings before this occurrence. Absent: there is none.
+	TriggeredAt   *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=triggered_at,json=triggeredAt,proto3" json:"triggered_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -761,6 +763,13 @@ func (x *Occurrence) GetFailedInRow() int32 {
 func (x *Occurrence) GetPreviousAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.PreviousAt
+	}
+	return nil
+}
+
+func (x *Occurrence) GetTriggeredAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TriggeredAt
 	}
 	return nil
 }
@@ -2009,7 +2018,9 @@ type PauseRequest struct {
 	// The application's own name for the alarm.
 	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
 	// Generation that the alarm must have. Not given: any.
-	Generation    *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	Generation *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	// Reason, which the audit and the last_error of a paused alarm have; at most 300 bytes.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2065,6 +2076,13 @@ func (x *PauseRequest) GetGeneration() int64 {
 	return 0
 }
 
+func (x *PauseRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 // PauseResponse has the alarm after the pause.
 type PauseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2111,6 +2129,125 @@ func (x *PauseResponse) GetAlarm() *Alarm {
 	return nil
 }
 
+// TriggerRequest asks that an alarm rings once, now.
+type TriggerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Generation that the alarm must have. Not given: any.
+	Generation *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	// Reason, which the audit has; at most 300 bytes.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TriggerRequest) Reset() {
+	*x = TriggerRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TriggerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TriggerRequest) ProtoMessage() {}
+
+func (x *TriggerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TriggerRequest.ProtoReflect.Descriptor instead.
+func (*TriggerRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *TriggerRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *TriggerRequest) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *TriggerRequest) GetGeneration() int64 {
+	if x != nil && x.Generation != nil {
+		return *x.Generation
+	}
+	return 0
+}
+
+func (x *TriggerRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// TriggerResponse has the alarm after the trigger.
+type TriggerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The alarm, which is due.
+	Alarm         *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TriggerResponse) Reset() {
+	*x = TriggerResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TriggerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TriggerResponse) ProtoMessage() {}
+
+func (x *TriggerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TriggerResponse.ProtoReflect.Descriptor instead.
+func (*TriggerResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *TriggerResponse) GetAlarm() *Alarm {
+	if x != nil {
+		return x.Alarm
+	}
+	return nil
+}
+
 // ResumeRequest asks that a paused alarm is scheduled again.
 type ResumeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2119,14 +2256,16 @@ type ResumeRequest struct {
 	// The application's own name for the alarm.
 	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
 	// Generation that the alarm must have. Not given: any.
-	Generation    *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	Generation *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	// Reason, which the audit has; at most 300 bytes.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2277,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2290,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResumeRequest) GetApplication() string {
@@ -2175,6 +2314,13 @@ func (x *ResumeRequest) GetGeneration() int64 {
 	return 0
 }
 
+func (x *ResumeRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 // ResumeResponse has the alarm after the resume.
 type ResumeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2186,7 +2332,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2344,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2357,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResumeResponse) GetAlarm() *Alarm {
@@ -2234,7 +2380,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2392,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2405,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetRequest) GetApplication() string {
@@ -2289,7 +2435,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2447,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2460,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetResponse) GetAlarm() *Alarm {
@@ -2354,7 +2500,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2512,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2525,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListRequest) GetApplication() string {
@@ -2444,7 +2590,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2602,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2615,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListResponse) GetAlarms() []*Alarm {
@@ -2503,7 +2649,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2661,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2674,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Problem) GetCode() string {
@@ -2576,7 +2722,7 @@ type RingOccurrence struct {
 
 func (x *RingOccurrence) Reset() {
 	*x = RingOccurrence{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2734,7 @@ func (x *RingOccurrence) String() string {
 func (*RingOccurrence) ProtoMessage() {}
 
 func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2747,7 @@ func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingOccurrence.ProtoReflect.Descriptor instead.
 func (*RingOccurrence) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RingOccurrence) GetNumber() int64 {
@@ -2673,7 +2819,7 @@ type Ring struct {
 
 func (x *Ring) Reset() {
 	*x = Ring{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2831,7 @@ func (x *Ring) String() string {
 func (*Ring) ProtoMessage() {}
 
 func (x *Ring) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2844,7 @@ func (x *Ring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ring.ProtoReflect.Descriptor instead.
 func (*Ring) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Ring) GetMessageId() string {
@@ -2858,7 +3004,7 @@ type RingsRequest struct {
 
 func (x *RingsRequest) Reset() {
 	*x = RingsRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +3016,7 @@ func (x *RingsRequest) String() string {
 func (*RingsRequest) ProtoMessage() {}
 
 func (x *RingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +3029,7 @@ func (x *RingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsRequest.ProtoReflect.Descriptor instead.
 func (*RingsRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RingsRequest) GetApplication() string {
@@ -2916,7 +3062,7 @@ type RingsResponse struct {
 
 func (x *RingsResponse) Reset() {
 	*x = RingsResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3074,7 @@ func (x *RingsResponse) String() string {
 func (*RingsResponse) ProtoMessage() {}
 
 func (x *RingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3087,7 @@ func (x *RingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsResponse.ProtoReflect.Descriptor instead.
 func (*RingsResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RingsResponse) GetRings() []*Ring {
@@ -2986,7 +3132,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2998,7 +3144,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3011,7 +3157,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AnswerRequest) GetApplication() string {
@@ -3067,7 +3213,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3079,7 +3225,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3092,7 +3238,7 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AnswerResponse) GetAlarm() *Alarm {
@@ -3117,7 +3263,7 @@ type OccurrencesRequest struct {
 
 func (x *OccurrencesRequest) Reset() {
 	*x = OccurrencesRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3129,7 +3275,7 @@ func (x *OccurrencesRequest) String() string {
 func (*OccurrencesRequest) ProtoMessage() {}
 
 func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3142,7 +3288,7 @@ func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OccurrencesRequest.ProtoReflect.Descriptor instead.
 func (*OccurrencesRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OccurrencesRequest) GetApplication() string {
@@ -3179,7 +3325,7 @@ type OccurrencesResponse struct {
 
 func (x *OccurrencesResponse) Reset() {
 	*x = OccurrencesResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3337,7 @@ func (x *OccurrencesResponse) String() string {
 func (*OccurrencesResponse) ProtoMessage() {}
 
 func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3204,7 +3350,7 @@ func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OccurrencesResponse.ProtoReflect.Descriptor instead.
 func (*OccurrencesResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *OccurrencesResponse) GetTimeZoneData() string {
@@ -3236,7 +3382,7 @@ type NextOccurrence struct {
 
 func (x *NextOccurrence) Reset() {
 	*x = NextOccurrence{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3394,7 @@ func (x *NextOccurrence) String() string {
 func (*NextOccurrence) ProtoMessage() {}
 
 func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3407,7 @@ func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextOccurrence.ProtoReflect.Descriptor instead.
 func (*NextOccurrence) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NextOccurrence) GetNumber() int64 {
@@ -3300,7 +3446,7 @@ type BatchRequest struct {
 
 func (x *BatchRequest) Reset() {
 	*x = BatchRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3458,7 @@ func (x *BatchRequest) String() string {
 func (*BatchRequest) ProtoMessage() {}
 
 func (x *BatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3471,7 @@ func (x *BatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRequest.ProtoReflect.Descriptor instead.
 func (*BatchRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BatchRequest) GetApplication() string {
@@ -3360,7 +3506,7 @@ type BatchResponse struct {
 
 func (x *BatchResponse) Reset() {
 	*x = BatchResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3518,7 @@ func (x *BatchResponse) String() string {
 func (*BatchResponse) ProtoMessage() {}
 
 func (x *BatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3531,7 @@ func (x *BatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResponse.ProtoReflect.Descriptor instead.
 func (*BatchResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BatchResponse) GetResults() []*BatchResult {
@@ -3416,7 +3562,7 @@ type BatchResult struct {
 
 func (x *BatchResult) Reset() {
 	*x = BatchResult{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3428,7 +3574,7 @@ func (x *BatchResult) String() string {
 func (*BatchResult) ProtoMessage() {}
 
 func (x *BatchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3441,7 +3587,7 @@ func (x *BatchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
 func (*BatchResult) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BatchResult) GetBusinessId() string {
@@ -3501,7 +3647,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3659,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3672,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{33}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Failure) GetCode() int32 {
@@ -3574,7 +3720,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"skip_dates\x18\x0e \x03(\tR\tskipDates\x12>\n" +
 	"\rmissed_window\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\fmissedWindow\x12\x1f\n" +
 	"\vpause_after\x18\x10 \x01(\x05R\n" +
-	"pauseAfter\"\xdc\x03\n" +
+	"pauseAfter\"\x9b\x04\n" +
 	"\n" +
 	"Occurrence\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -3592,7 +3738,8 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x0eoutside_window\x18\v \x01(\x03R\routsideWindow\x12\"\n" +
 	"\rfailed_in_row\x18\f \x01(\x05R\vfailedInRow\x12;\n" +
 	"\vprevious_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"previousAt\"\xbc\x01\n" +
+	"previousAt\x12=\n" +
+	"\ftriggered_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vtriggeredAt\"\xbc\x01\n" +
 	"\vRetryPolicy\x123\n" +
 	"\ainitial\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\ainitial\x12\x1b\n" +
 	"\x06factor\x18\x02 \x01(\x01H\x00R\x06factor\x88\x01\x01\x12+\n" +
@@ -3718,24 +3865,37 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"generation\x88\x01\x01B\r\n" +
 	"\v_generation\"8\n" +
 	"\x0eCancelResponse\x12&\n" +
-	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x85\x01\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x99\x01\n" +
 	"\fPauseRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
 	"businessId\x12#\n" +
 	"\n" +
 	"generation\x18\x03 \x01(\x03H\x00R\n" +
-	"generation\x88\x01\x01B\r\n" +
+	"generation\x88\x01\x01\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04noteB\r\n" +
 	"\v_generation\"7\n" +
 	"\rPauseResponse\x12&\n" +
-	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x86\x01\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x9b\x01\n" +
+	"\x0eTriggerRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x02 \x01(\tR\n" +
+	"businessId\x12#\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03H\x00R\n" +
+	"generation\x88\x01\x01\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04noteB\r\n" +
+	"\v_generation\"9\n" +
+	"\x0fTriggerResponse\x12&\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x9a\x01\n" +
 	"\rResumeRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
 	"businessId\x12#\n" +
 	"\n" +
 	"generation\x18\x03 \x01(\x03H\x00R\n" +
-	"generation\x88\x01\x01B\r\n" +
+	"generation\x88\x01\x01\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04noteB\r\n" +
 	"\v_generation\"8\n" +
 	"\x0eResumeResponse\x12&\n" +
 	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"O\n" +
@@ -3889,12 +4049,13 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x11OVERLAP_QUEUE_ONE\x10\x02*-\n" +
 	"\x03Dst\x12\x13\n" +
 	"\x0fDST_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rDST_RING_ONCE\x10\x012\xf4\x04\n" +
+	"\rDST_RING_ONCE\x10\x012\xb6\x05\n" +
 	"\fAlarmService\x124\n" +
 	"\x03Set\x12\x15.clockd.v1.SetRequest\x1a\x16.clockd.v1.SetResponse\x12=\n" +
 	"\x06Cancel\x12\x18.clockd.v1.CancelRequest\x1a\x19.clockd.v1.CancelResponse\x12:\n" +
 	"\x05Pause\x12\x17.clockd.v1.PauseRequest\x1a\x18.clockd.v1.PauseResponse\x12=\n" +
-	"\x06Resume\x12\x18.clockd.v1.ResumeRequest\x1a\x19.clockd.v1.ResumeResponse\x124\n" +
+	"\x06Resume\x12\x18.clockd.v1.ResumeRequest\x1a\x19.clockd.v1.ResumeResponse\x12@\n" +
+	"\aTrigger\x12\x19.clockd.v1.TriggerRequest\x1a\x1a.clockd.v1.TriggerResponse\x124\n" +
 	"\x03Get\x12\x15.clockd.v1.GetRequest\x1a\x16.clockd.v1.GetResponse\x127\n" +
 	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponse\x12:\n" +
 	"\x05Batch\x12\x17.clockd.v1.BatchRequest\x1a\x18.clockd.v1.BatchResponse\x12<\n" +
@@ -3915,7 +4076,7 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 }
 
 var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_clockd_v1_clockd_proto_goTypes = []any{
 	(State)(0),                    // 0: clockd.v1.State
 	(Condition)(0),                // 1: clockd.v1.Condition
@@ -3938,129 +4099,135 @@ var file_clockd_v1_clockd_proto_goTypes = []any{
 	(*CancelResponse)(nil),        // 18: clockd.v1.CancelResponse
 	(*PauseRequest)(nil),          // 19: clockd.v1.PauseRequest
 	(*PauseResponse)(nil),         // 20: clockd.v1.PauseResponse
-	(*ResumeRequest)(nil),         // 21: clockd.v1.ResumeRequest
-	(*ResumeResponse)(nil),        // 22: clockd.v1.ResumeResponse
-	(*GetRequest)(nil),            // 23: clockd.v1.GetRequest
-	(*GetResponse)(nil),           // 24: clockd.v1.GetResponse
-	(*ListRequest)(nil),           // 25: clockd.v1.ListRequest
-	(*ListResponse)(nil),          // 26: clockd.v1.ListResponse
-	(*Problem)(nil),               // 27: clockd.v1.Problem
-	(*RingOccurrence)(nil),        // 28: clockd.v1.RingOccurrence
-	(*Ring)(nil),                  // 29: clockd.v1.Ring
-	(*RingsRequest)(nil),          // 30: clockd.v1.RingsRequest
-	(*RingsResponse)(nil),         // 31: clockd.v1.RingsResponse
-	(*AnswerRequest)(nil),         // 32: clockd.v1.AnswerRequest
-	(*AnswerResponse)(nil),        // 33: clockd.v1.AnswerResponse
-	(*OccurrencesRequest)(nil),    // 34: clockd.v1.OccurrencesRequest
-	(*OccurrencesResponse)(nil),   // 35: clockd.v1.OccurrencesResponse
-	(*NextOccurrence)(nil),        // 36: clockd.v1.NextOccurrence
-	(*BatchRequest)(nil),          // 37: clockd.v1.BatchRequest
-	(*BatchResponse)(nil),         // 38: clockd.v1.BatchResponse
-	(*BatchResult)(nil),           // 39: clockd.v1.BatchResult
-	(*Failure)(nil),               // 40: clockd.v1.Failure
-	(*durationpb.Duration)(nil),   // 41: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
+	(*TriggerRequest)(nil),        // 21: clockd.v1.TriggerRequest
+	(*TriggerResponse)(nil),       // 22: clockd.v1.TriggerResponse
+	(*ResumeRequest)(nil),         // 23: clockd.v1.ResumeRequest
+	(*ResumeResponse)(nil),        // 24: clockd.v1.ResumeResponse
+	(*GetRequest)(nil),            // 25: clockd.v1.GetRequest
+	(*GetResponse)(nil),           // 26: clockd.v1.GetResponse
+	(*ListRequest)(nil),           // 27: clockd.v1.ListRequest
+	(*ListResponse)(nil),          // 28: clockd.v1.ListResponse
+	(*Problem)(nil),               // 29: clockd.v1.Problem
+	(*RingOccurrence)(nil),        // 30: clockd.v1.RingOccurrence
+	(*Ring)(nil),                  // 31: clockd.v1.Ring
+	(*RingsRequest)(nil),          // 32: clockd.v1.RingsRequest
+	(*RingsResponse)(nil),         // 33: clockd.v1.RingsResponse
+	(*AnswerRequest)(nil),         // 34: clockd.v1.AnswerRequest
+	(*AnswerResponse)(nil),        // 35: clockd.v1.AnswerResponse
+	(*OccurrencesRequest)(nil),    // 36: clockd.v1.OccurrencesRequest
+	(*OccurrencesResponse)(nil),   // 37: clockd.v1.OccurrencesResponse
+	(*NextOccurrence)(nil),        // 38: clockd.v1.NextOccurrence
+	(*BatchRequest)(nil),          // 39: clockd.v1.BatchRequest
+	(*BatchResponse)(nil),         // 40: clockd.v1.BatchResponse
+	(*BatchResult)(nil),           // 41: clockd.v1.BatchResult
+	(*Failure)(nil),               // 42: clockd.v1.Failure
+	(*durationpb.Duration)(nil),   // 43: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	41, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
-	42, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
-	42, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
-	41, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
-	41, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
+	43, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
+	44, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
+	44, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
+	43, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
+	43, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
 	4,  // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
 	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
 	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
-	42, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
-	41, // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
-	42, // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
-	42, // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
-	41, // 13: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	41, // 14: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	42, // 15: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	41, // 16: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	7,  // 17: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
-	42, // 18: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
-	1,  // 19: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
-	9,  // 20: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	41, // 21: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 22: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,  // 23: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	42, // 24: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	42, // 25: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	42, // 26: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	11, // 27: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	9,  // 28: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	41, // 29: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 30: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	42, // 31: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,  // 32: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	42, // 33: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	42, // 34: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	42, // 35: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	42, // 36: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	7,  // 37: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
-	8,  // 38: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	42, // 39: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	13, // 40: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
-	42, // 41: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	10, // 42: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	12, // 43: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 44: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 45: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 46: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 47: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	14, // 48: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 49: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	42, // 50: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	42, // 51: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	12, // 52: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	12, // 53: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	41, // 54: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	42, // 55: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 56: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
-	42, // 57: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
-	42, // 58: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	42, // 59: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	41, // 60: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	28, // 61: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	29, // 62: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 63: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	41, // 64: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	12, // 65: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	36, // 66: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	42, // 67: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	42, // 68: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	10, // 69: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	39, // 70: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 71: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	40, // 72: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	27, // 73: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	15, // 74: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	17, // 75: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	19, // 76: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	21, // 77: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	23, // 78: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	25, // 79: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	37, // 80: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	30, // 81: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	32, // 82: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	34, // 83: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	16, // 84: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	18, // 85: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	20, // 86: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	22, // 87: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	24, // 88: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	26, // 89: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	38, // 90: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	31, // 91: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	33, // 92: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	35, // 93: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	84, // [84:94] is the sub-list for method output_type
-	74, // [74:84] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	44, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
+	43, // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
+	44, // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	44, // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	44, // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
+	44, // 13: clockd.v1.Occurrence.triggered_at:type_name -> google.protobuf.Timestamp
+	43, // 14: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	43, // 15: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	44, // 16: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	43, // 17: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	7,  // 18: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
+	44, // 19: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	1,  // 20: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
+	9,  // 21: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
+	43, // 22: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 23: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
+	0,  // 24: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	44, // 25: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	44, // 26: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	44, // 27: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	11, // 28: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	9,  // 29: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	43, // 30: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 31: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	44, // 32: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,  // 33: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	44, // 34: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	44, // 35: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	44, // 36: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	44, // 37: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,  // 38: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,  // 39: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	44, // 40: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	13, // 41: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	44, // 42: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	10, // 43: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	12, // 44: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 45: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 46: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 47: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 48: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	12, // 49: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	14, // 50: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,  // 51: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	44, // 52: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	44, // 53: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	12, // 54: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	12, // 55: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	43, // 56: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	44, // 57: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	44, // 58: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
+	44, // 59: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
+	44, // 60: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	44, // 61: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	43, // 62: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	30, // 63: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	31, // 64: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 65: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	43, // 66: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	12, // 67: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	38, // 68: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	44, // 69: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	44, // 70: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	10, // 71: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	41, // 72: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 73: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	42, // 74: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	29, // 75: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	15, // 76: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	17, // 77: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	19, // 78: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	23, // 79: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	21, // 80: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
+	25, // 81: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	27, // 82: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	39, // 83: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	32, // 84: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	34, // 85: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	36, // 86: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	16, // 87: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	18, // 88: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	20, // 89: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	24, // 90: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	22, // 91: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
+	26, // 92: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	28, // 93: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	40, // 94: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	33, // 95: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	35, // 96: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	37, // 97: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	87, // [87:98] is the sub-list for method output_type
+	76, // [76:87] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -4087,19 +4254,20 @@ func file_clockd_v1_clockd_proto_init() {
 	file_clockd_v1_clockd_proto_msgTypes[10].OneofWrappers = []any{}
 	file_clockd_v1_clockd_proto_msgTypes[12].OneofWrappers = []any{}
 	file_clockd_v1_clockd_proto_msgTypes[14].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[22].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[16].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[24].OneofWrappers = []any{
 		(*Ring_Json)(nil),
 		(*Ring_Text)(nil),
 		(*Ring_Binary)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[24].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

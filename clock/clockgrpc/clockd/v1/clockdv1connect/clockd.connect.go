@@ -43,6 +43,8 @@ const (
 	AlarmServicePauseProcedure = "/clockd.v1.AlarmService/Pause"
 	// AlarmServiceResumeProcedure is the fully-qualified name of the AlarmService's Resume RPC.
 	AlarmServiceResumeProcedure = "/clockd.v1.AlarmService/Resume"
+	// AlarmServiceTriggerProcedure is the fully-qualified name of the AlarmService's Trigger RPC.
+	AlarmServiceTriggerProcedure = "/clockd.v1.AlarmService/Trigger"
 	// AlarmServiceGetProcedure is the fully-qualified name of the AlarmService's Get RPC.
 	AlarmServiceGetProcedure = "/clockd.v1.AlarmService/Get"
 	// AlarmServiceListProcedure is the fully-qualified name of the AlarmService's List RPC.
@@ -68,6 +70,8 @@ type AlarmServiceClient interface {
 	Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error)
 	// Resume schedules a paused alarm again, at its ring_at or at once. It may be repeated.
 	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
+	// Trigger rings an alarm once, now. A repeat may ring it again.
+	Trigger(context.Context, *v1.TriggerRequest) (*v1.TriggerResponse, error)
 	// Get shows an alarm with its failed attempts.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids, or with a due range in the order of their due times.
@@ -118,6 +122,12 @@ func NewAlarmServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(alarmServiceMethods.ByName("Resume")),
 			connect.WithClientOptions(opts...),
 		),
+		trigger: connect.NewClient[v1.TriggerRequest, v1.TriggerResponse](
+			httpClient,
+			baseURL+AlarmServiceTriggerProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Trigger")),
+			connect.WithClientOptions(opts...),
+		),
 		get: connect.NewClient[v1.GetRequest, v1.GetResponse](
 			httpClient,
 			baseURL+AlarmServiceGetProcedure,
@@ -163,6 +173,7 @@ type alarmServiceClient struct {
 	cancel      *connect.Client[v1.CancelRequest, v1.CancelResponse]
 	pause       *connect.Client[v1.PauseRequest, v1.PauseResponse]
 	resume      *connect.Client[v1.ResumeRequest, v1.ResumeResponse]
+	trigger     *connect.Client[v1.TriggerRequest, v1.TriggerResponse]
 	get         *connect.Client[v1.GetRequest, v1.GetResponse]
 	list        *connect.Client[v1.ListRequest, v1.ListResponse]
 	batch       *connect.Client[v1.BatchRequest, v1.BatchResponse]
@@ -201,6 +212,15 @@ func (c *alarmServiceClient) Pause(ctx context.Context, req *v1.PauseRequest) (*
 // Resume calls clockd.v1.AlarmService.Resume.
 func (c *alarmServiceClient) Resume(ctx context.Context, req *v1.ResumeRequest) (*v1.ResumeResponse, error) {
 	response, err := c.resume.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Trigger calls clockd.v1.AlarmService.Trigger.
+func (c *alarmServiceClient) Trigger(ctx context.Context, req *v1.TriggerRequest) (*v1.TriggerResponse, error) {
+	response, err := c.trigger.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -267,6 +287,8 @@ type AlarmServiceHandler interface {
 	Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error)
 	// Resume schedules a paused alarm again, at its ring_at or at once. It may be repeated.
 	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
+	// Trigger rings an alarm once, now. A repeat may ring it again.
+	Trigger(context.Context, *v1.TriggerRequest) (*v1.TriggerResponse, error)
 	// Get shows an alarm with its failed attempts.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids, or with a due range in the order of their due times.
@@ -311,6 +333,12 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 		AlarmServiceResumeProcedure,
 		svc.Resume,
 		connect.WithSchema(alarmServiceMethods.ByName("Resume")),
+		connect.WithHandlerOptions(opts...),
+	)
+	alarmServiceTriggerHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceTriggerProcedure,
+		svc.Trigger,
+		connect.WithSchema(alarmServiceMethods.ByName("Trigger")),
 		connect.WithHandlerOptions(opts...),
 	)
 	alarmServiceGetHandler := connect.NewUnaryHandlerSimple(
@@ -359,6 +387,8 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 			alarmServicePauseHandler.ServeHTTP(w, r)
 		case AlarmServiceResumeProcedure:
 			alarmServiceResumeHandler.ServeHTTP(w, r)
+		case AlarmServiceTriggerProcedure:
+			alarmServiceTriggerHandler.ServeHTTP(w, r)
 		case AlarmServiceGetProcedure:
 			alarmServiceGetHandler.ServeHTTP(w, r)
 		case AlarmServiceListProcedure:
@@ -394,6 +424,10 @@ func (UnimplementedAlarmServiceHandler) Pause(context.Context, *v1.PauseRequest)
 
 func (UnimplementedAlarmServiceHandler) Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Resume is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Trigger(context.Context, *v1.TriggerRequest) (*v1.TriggerResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Trigger is not implemented"))
 }
 
 func (UnimplementedAlarmServiceHandler) Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error) {

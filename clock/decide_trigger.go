@@ -1,0 +1,55 @@
+package clock
+
+// decideTrigger judges a trigger. The alarm is due at once:
+//
+//   - An alarm that rings once is set again, to now, with its content. So it has the next generation, and its former
+//     time is gone. A rung, expired or dead alarm rings again that way. A latest_ring_at that has passed is dropped.
+//   - A repeating alarm rings once besides its occurrences, which keep their times and numbers (Progress.TriggeredAt).
+//     While that ring is not over, the rule's overlap holds for occurrences that come due.
+//   - An occurrence that waits for a further try is tried now.
+//   - An alarm that is due already stays as it is.
+//
+// A trigger is refused where a ring may have arrived, as a cancel is. It is refused for a cancelled alarm and a paused
+// one, because the person who stopped the alarm wants no ring, and for a repeating alarm that is over: a kick or a set
+// makes it ring again.
+func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
+	switch {
+	case row == nil:
+		return refuseUnknown(trigger.Key)
+	case !trigger.If.meets(row):
+		return refuseGeneration(row, trigger.If.Generation)
+	case row.State == Cancelled:
+		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled; a set makes it ring again")
+	case row.State == Paused:
+		return refuse(row, ErrConflict, CodePaused, "the alarm is paused; resume it first")
+	case row.State.Over() && row.Repeat != nil:
+		return refuseOver(row)
+	case row.State.Over():
+		return Decision{Verdict: Rearm, Alarm: armed(row, row.setForNow(now), now)}
+	}
+	if d, done := decideInFlight(row); done {
+		return d
+	}
+	if row.NextTryTime <= now {
+		return Decision{Verdict: Keep, Alarm: *row}
+	}
+	if row.Repeat == nil {
+		return Decision{Verdict: Replace, Alarm: armed(row, row.setForNow(now), now)}
+	}
+	alarm := *row
+	alarm.NextTryTime, alarm.UpdateTime = now, now
+	if !alarm.begun() {
+		alarm.Progress.TriggeredAt = int64(now)
+	}
+	return Decision{Verdict: Amend, Alarm: alarm}
+}
+
+// setForNow returns the set that lets an alarm that rings once ring now, with the content that it has.
+func (a *Alarm) setForNow(now Instant) *Set {
+	set := &Set{Key: a.Key, Content: a.Content, Traceparent: a.Traceparent}
+	set.Local, set.RingAt = nil, now
+	if set.LatestRingAt < now {
+		set.LatestRingAt = NoInstant
+	}
+	return set
+}
