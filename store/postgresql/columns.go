@@ -20,9 +20,24 @@ var (
 	distributedRestoreArrays = engine.NewArrays[engine.Row, citussqlc.RestoreAlarmsParams]()
 )
 
-// insertParams turns rows into arrays of columns.
+// insertParams turns rows into arrays of columns. Columns that few alarms need are empty if no row has a value.
 func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
-	return insertArrays.Of(len(rows), func(i int, row, _ *engine.Row) { row.SetAlarm(rows[i]) })
+	p := insertArrays.Of(len(rows), func(i int, row, _ *engine.Row) { row.SetAlarm(rows[i]) })
+	p.RetryPolicy, p.Traceparent = emptyIfAll(p.RetryPolicy, ""), emptyIfAll(p.Traceparent, "")
+	p.RepeatRule, p.RepeatState = emptyIfAll(p.RepeatRule, ""), emptyIfAll(p.RepeatState, "")
+	p.AckTimeout, p.Delivery = emptyIfAll(p.AckTimeout, 0), emptyIfAll(p.Delivery, 0)
+	p.LatestRingAt = emptyIfAll(p.LatestRingAt, -1)
+	return p
+}
+
+// emptyIfAll returns no values if all of them are equal to this one.
+func emptyIfAll[T comparable](values []T, value T) []T {
+	for _, v := range values {
+		if v != value {
+			return values
+		}
+	}
+	return []T{}
 }
 
 // distributedInsertParams is insertParams with the ids that clockd has given.
