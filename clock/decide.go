@@ -129,11 +129,8 @@ func armed(row *Alarm, set *Set, now Instant) Alarm {
 }
 
 func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
-	if row == nil {
-		return refuseUnknown(cancel.Key)
-	}
-	if !cancel.If.meets(row) {
-		return refuseGeneration(row, cancel.If.Generation)
+	if d, refused := refuseUnmet(row, cancel.Key, cancel.If); refused {
+		return d
 	}
 	switch {
 	case row.State == Cancelled:
@@ -173,6 +170,17 @@ func refuseEnded(row *Alarm, set *Set) Decision {
 	}
 	return refuseField(row, ErrInvalid, CodeOutOfRange, "repeat.until",
 		"the rule has no occurrence from now on: repeat.until has passed")
+}
+
+// refuseUnmet refuses an op for an alarm that does not exist, or does not meet its condition.
+func refuseUnmet(row *Alarm, key Key, condition Condition) (d Decision, refused bool) {
+	switch {
+	case row == nil:
+		return refuseUnknown(key), true
+	case !condition.meets(row):
+		return refuseGeneration(row, condition.Generation), true
+	}
+	return Decision{}, false
 }
 
 func refuseUnknown(key Key) Decision {

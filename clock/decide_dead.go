@@ -34,11 +34,9 @@ func decideDiscard(row *Alarm, discard *Discard, now Instant) Decision {
 }
 
 func refuseUnlessDead(row *Alarm, key Key, condition Condition) (d Decision, refused bool) {
-	switch {
-	case row == nil:
-		return refuseUnknown(key), true
-	case !condition.meets(row):
-		return refuseGeneration(row, condition.Generation), true
+	switch d, refused := refuseUnmet(row, key, condition); {
+	case refused:
+		return d, true
 	case row.State != Dead && row.State != Expired:
 		return refuse(row, ErrConflict, CodeNotDead, fmt.Sprintf("the alarm is %s, neither dead nor expired", row.State)), true
 	}

@@ -77,11 +77,9 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 
 // refusePauseOrResume refuses both for an alarm that does not exist, has another generation or is over.
 func refusePauseOrResume(row *Alarm, key Key, condition Condition) (d Decision, refused bool) {
-	switch {
-	case row == nil:
-		return refuseUnknown(key), true
-	case !condition.meets(row):
-		return refuseGeneration(row, condition.Generation), true
+	switch d, refused := refuseUnmet(row, key, condition); {
+	case refused:
+		return d, true
 	case row.State == Cancelled:
 		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled"), true
 	case row.State.Over():

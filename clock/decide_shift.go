@@ -22,9 +22,7 @@ func decideShift(row *Alarm, shift *Shift, now Instant) Decision {
 	if d, done := decideInFlight(row); done {
 		return d
 	}
-	set := &Set{Key: row.Key, Content: row.Content, Traceparent: row.Traceparent}
-	set.Local = nil
-	set.RingAt = set.RingAt.Add(shift.By)
+	set := row.setAt(row.RingAt.Add(shift.By))
 	if set.LatestRingAt != NoInstant {
 		set.LatestRingAt = set.LatestRingAt.Add(shift.By)
 	}
@@ -32,4 +30,11 @@ func decideShift(row *Alarm, shift *Shift, now Instant) Decision {
 		return refuse(row, ErrConflict, CodeOutOfRange, "latest_ring_at would have passed")
 	}
 	return Decision{Verdict: Replace, Alarm: armed(row, set, now)}
+}
+
+// setAt returns the set that lets an alarm that rings once ring at another time, with the content that it has.
+func (a *Alarm) setAt(at Instant) *Set {
+	set := &Set{Key: a.Key, Content: a.Content, Traceparent: a.Traceparent}
+	set.Local, set.RingAt = nil, at
+	return set
 }

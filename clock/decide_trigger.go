@@ -13,11 +13,9 @@ package clock
 // one, because the person who stopped the alarm wants no ring, and for a repeating alarm that is over: a kick or a set
 // makes it ring again.
 func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
-	switch {
-	case row == nil:
-		return refuseUnknown(trigger.Key)
-	case !trigger.If.meets(row):
-		return refuseGeneration(row, trigger.If.Generation)
+	switch d, refused := refuseUnmet(row, trigger.Key, trigger.If); {
+	case refused:
+		return d
 	case row.State == Cancelled:
 		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled; a set makes it ring again")
 	case row.State == Paused:
@@ -46,8 +44,7 @@ func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 
 // setForNow returns the set that lets an alarm that rings once ring now, with the content that it has.
 func (a *Alarm) setForNow(now Instant) *Set {
-	set := &Set{Key: a.Key, Content: a.Content, Traceparent: a.Traceparent}
-	set.Local, set.RingAt = nil, now
+	set := a.setAt(now)
 	if set.LatestRingAt < now {
 		set.LatestRingAt = NoInstant
 	}

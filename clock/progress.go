@@ -94,23 +94,25 @@ func (p *Progress) Repeats() bool { return p.Current.Number != 0 }
 
 // Triggered returns when a person asked for the ring that the row waits for; NoInstant: there is no such ring.
 func (p *Progress) Triggered() Instant {
-	if p.TriggeredAt == 0 {
-		return NoInstant
-	}
-	return Instant(p.TriggeredAt)
+	return instantOrNone(p.TriggeredAt)
 }
 
 // Beside returns the times of the occurrences before and after the current one, by the rule: it does not matter whether
 // they ring. NoInstant: there is none.
 func (p *Progress) Beside() (previous, next Instant) {
-	previous, next = NoInstant, NoInstant
-	if p.PreviousAt != 0 {
-		previous = Instant(p.PreviousAt)
-	}
+	next = NoInstant
 	if p.Next.Number != 0 {
 		next = Instant(p.Next.At)
 	}
-	return previous, next
+	return instantOrNone(p.PreviousAt), next
+}
+
+// instantOrNone returns the instant of a field in which 0 means none.
+func instantOrNone(ms int64) Instant {
+	if ms == 0 {
+		return NoInstant
+	}
+	return Instant(ms)
 }
 
 // Encode returns the text for the database column; empty for the zero Progress. Equal values have the same text.
