@@ -23,7 +23,8 @@ var (
 // AtGeneration is the condition that the alarm has this generation. A set that repeats itself keeps the alarm.
 func AtGeneration(n int64) Condition { return Condition{onGeneration: true, generation: n} }
 
-// ActOption is an option of Pause, Resume, Trigger, Kick and Discard: a Condition with AtGeneration, or a Note.
+// ActOption is an option of Pause, Resume, Trigger, Backfill, EndBackfill, Kick and Discard: a Condition with
+// AtGeneration, or a Note.
 type ActOption interface{ applyTo(*actOptions) }
 
 // Note says why a person acts on an alarm, in at most 300 bytes. The audit has it, and a paused alarm has it in LastError.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 )
 
@@ -27,6 +28,11 @@ func (c *Client) act(ctx context.Context, path string, options []ActOption) (*Al
 }
 
 func actRequest(path string, options []ActOption) (*request, *Error) {
+	return actRequestWith(path, options, nil)
+}
+
+// actRequestWith is actRequest for a body with further members.
+func actRequestWith(path string, options []ActOption, members map[string]any) (*request, *Error) {
 	var asked actOptions
 	for _, option := range options {
 		option.applyTo(&asked)
@@ -37,9 +43,16 @@ func actRequest(path string, options []ActOption) (*request, *Error) {
 	}
 	r := &request{method: http.MethodPost, path: path, header: header}
 	if asked.note != "" {
-		body, err := json.Marshal(map[string]Note{"note": asked.note})
+		members = maps.Clone(members)
+		if members == nil {
+			members = map[string]any{}
+		}
+		members["note"] = asked.note
+	}
+	if len(members) > 0 {
+		body, err := json.Marshal(members)
 		if err != nil {
-			return nil, invalid("note", err.Error())
+			return nil, invalid("", err.Error())
 		}
 		r.body = body
 	}

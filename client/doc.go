@@ -41,7 +41,7 @@
 //	Ack, Release, Bury        if the first try was accepted, the repeat is refused (stale_ring), and the alarm shows this answer:
 //	                          the call succeeds
 //	Touch                     the time for the answer counts from the repeat
-//	Trigger                   repeated only if the service has certainly not taken the request. A repeat after a lost response may ring again
+//	Trigger, Backfill         repeated only if the service has certainly not taken the request. A repeat after a lost response may ring again
 //	Reserve                   repeated only if the service has certainly not taken the request. A repeat after a lost response would reserve
 //	                          further rings, and the rings of that response are held until their AckTimeout
 //	KickAll, DiscardAll       the repeat takes the alarms that are still dead or expired. Its result does not count the others

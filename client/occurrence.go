@@ -16,6 +16,7 @@ type Occurrence struct {
 	// TriggeredAt is when a person triggered the ring that is due now or in flight, and rings before this occurrence;
 	// zero: there is none.
 	TriggeredAt time.Time
+	Backfill    *BackfillProgress // the current backfill, or the latest of the generation; nil: none
 
 	Rung          int64 // occurrences that ended after a ring
 	Missed        int64 // occurrences that came due while nothing could ring them
@@ -29,29 +30,43 @@ type Occurrence struct {
 	LatenessSum time.Duration // of all occurrences that rang
 }
 
+// BackfillProgress is how far a backfill has come.
+type BackfillProgress struct {
+	Left   int64     `json:"left"`   // rings that are not over; 0: the backfill is over
+	Rung   int64     `json:"rung"`   // rings that were confirmed, and acknowledged where the alarm wants that
+	Failed int64     `json:"failed"` // rings that ended otherwise
+	At     time.Time `json:"at"`     // occurrence that rings now, or next; zero: the backfill is over
+	DueAt  time.Time `json:"due_at"` // earliest time of that ring; zero: the backfill is over
+}
+
 // UnmarshalJSON reads an occurrence of the service.
 func (o *Occurrence) UnmarshalJSON(b []byte) error {
 	var f struct {
-		Number        int64     `json:"number"`
-		At            time.Time `json:"at"`
-		NextAt        time.Time `json:"next_at"`
-		PreviousAt    time.Time `json:"previous_at"`
-		TriggeredAt   time.Time `json:"triggered_at"`
-		Rung          int64     `json:"rung"`
-		Missed        int64     `json:"missed"`
-		OutsideWindow int64     `json:"outside_window"`
-		Skipped       int64     `json:"skipped"`
-		Failed        int64     `json:"failed"`
-		FailedInRow   int       `json:"failed_in_row"`
-		Lateness      int64     `json:"lateness_ms"`
-		LatenessMax   int64     `json:"lateness_max_ms"`
-		LatenessSum   int64     `json:"lateness_sum_ms"`
+		Number      int64     `json:"number"`
+		At          time.Time `json:"at"`
+		NextAt      time.Time `json:"next_at"`
+		PreviousAt  time.Time `json:"previous_at"`
+		TriggeredAt time.Time `json:"triggered_at"`
+
+		Backfill *BackfillProgress `json:"backfill"`
+
+		Rung          int64 `json:"rung"`
+		Missed        int64 `json:"missed"`
+		OutsideWindow int64 `json:"outside_window"`
+		Skipped       int64 `json:"skipped"`
+		Failed        int64 `json:"failed"`
+		FailedInRow   int   `json:"failed_in_row"`
+		Lateness      int64 `json:"lateness_ms"`
+		LatenessMax   int64 `json:"lateness_max_ms"`
+		LatenessSum   int64 `json:"lateness_sum_ms"`
 	}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
 	*o = Occurrence{
-		Number: f.Number, At: f.At, NextAt: f.NextAt, PreviousAt: f.PreviousAt, TriggeredAt: f.TriggeredAt, Rung: f.Rung, Missed: f.Missed,
+		Number: f.Number, At: f.At, NextAt: f.NextAt, PreviousAt: f.PreviousAt,
+		TriggeredAt: f.TriggeredAt, Backfill: f.Backfill,
+		Rung: f.Rung, Missed: f.Missed,
 		OutsideWindow: f.OutsideWindow, Skipped: f.Skipped, Failed: f.Failed, FailedInRow: f.FailedInRow,
 		Lateness:    time.Duration(f.Lateness) * time.Millisecond,
 		LatenessMax: time.Duration(f.LatenessMax) * time.Millisecond,

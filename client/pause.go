@@ -1,6 +1,9 @@
 package client
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Pause keeps an alarm from ringing until it is resumed, and returns it. A paused alarm is no error. If it is too late,
 // the error has the code CodeAlreadyRung, CodeAlreadyExpired, CodeAlreadyDead, CodeAlreadyCancelled or CodeRingInDoubt,
@@ -26,4 +29,45 @@ func (c *Client) Trigger(ctx context.Context, application, businessID string, op
 	}
 	r.resend = true
 	return c.alarm(ctx, r)
+}
+
+// BackfillRange is a range of the past for whose occurrences a repeating alarm rings.
+type BackfillRange struct {
+	From  time.Time // inclusive
+	Until time.Time // inclusive; zero, or in the future: now
+	// Limit is the most occurrences, at most 10000. A range with more is refused. 0: the rule's MissedLimit, or 100.
+	Limit int
+	Pace  *time.Duration // from the end of a ring until the next one may begin, at most 24 h; nil: 1 s
+}
+
+// Backfill rings a repeating alarm once for each occurrence of a range, in order, whether it rang for them before or
+// not, and returns the alarm. The rings come besides its occurrences; they have the times of their occurrences, but no
+// numbers. Occurrence.Backfill shows how far they have come. If nothing may begin, the error has the code
+// CodeBackfillRuns, CodeRingsOnce or a code of Trigger, and the alarm. After an error with Unconfirmed the backfill may
+// have begun.
+func (c *Client) Backfill(
+	ctx context.Context, application, businessID string, rings BackfillRange, options ...ActOption,
+) (*Alarm, error) {
+	members := map[string]any{"from": instant(rings.From)}
+	if !rings.Until.IsZero() {
+		members["until"] = instant(rings.Until)
+	}
+	if rings.Limit != 0 {
+		members["limit"] = rings.Limit
+	}
+	if rings.Pace != nil {
+		members["pace"] = duration(*rings.Pace)
+	}
+	r, failed := actRequestWith(alarmPath(application, businessID)+"/backfill", options, members)
+	if failed != nil {
+		return nil, failed
+	}
+	r.resend = true
+	return c.alarm(ctx, r)
+}
+
+// EndBackfill lets no further ring of a backfill begin, and returns the alarm. A ring that waits for its acknowledgement
+// goes on, as the last one. An alarm without a backfill is no error.
+func (c *Client) EndBackfill(ctx context.Context, application, businessID string, options ...ActOption) (*Alarm, error) {
+	return c.act(ctx, alarmPath(application, businessID)+"/end-backfill", options)
 }

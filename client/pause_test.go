@@ -79,8 +79,41 @@ func TestTriggeredAlarmRingsNow(t *testing.T) {
 			t.Errorf("trigger: %+v", a)
 		}
 	}
-	_, err := c.Pause(ctx, app, "true", client.Note(strings.Repeat("x", 301)))
+	pace := time.Duration(0)
+	rings := client.BackfillRange{From: at.Add(-time.Hour), Pace: &pace}
+	_, err := c.Backfill(ctx, app, "true", rings)
+	if failed := refused(t, err, "out_of_range"); failed.Field != "from" {
+		t.Errorf("a backfill before the anchor: %+v", failed)
+	}
+	_, err = c.Backfill(ctx, app, "false", rings)
+	refused(t, err, client.CodeRingsOnce)
+	_, err = c.Pause(ctx, app, "true", client.Note(strings.Repeat("x", 301)))
 	if failed := refused(t, err, "out_of_range"); failed.Field != "note" {
 		t.Errorf("a long note: %+v", failed)
+	}
+}
+
+func TestBackfillRingsForARangeOfThePast(t *testing.T) {
+	t.Parallel()
+	c, app, ctx := dial(t, serverURL), applicationOf(t), t.Context()
+	anchor := time.Now().Add(-5 * time.Hour).Truncate(time.Second)
+	rule := &client.Repeat{Every: time.Hour, Anchor: anchor.Add(-time.Minute)}
+	if _, err := c.Set(ctx, app, "hourly", client.Set{Repeat: rule}); err != nil {
+		t.Fatal(err)
+	}
+	rings := client.BackfillRange{From: anchor, Until: anchor.Add(150 * time.Minute), Limit: 3}
+	a, err := c.Backfill(ctx, app, "hourly", rings, client.AtGeneration(1), client.Note("the disk was full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := a.Occurrence.Backfill; b == nil || b.Left != 2 || !b.At.Equal(anchor.Add(59*time.Minute)) ||
+		b.DueAt.IsZero() || b.Rung+b.Failed != 0 {
+		t.Errorf("backfill: %+v", b)
+	}
+	_, err = c.Backfill(ctx, app, "hourly", client.BackfillRange{From: anchor})
+	refused(t, err, client.CodeBackfillRuns)
+	a, err = c.EndBackfill(ctx, app, "hourly", client.Note("enough"))
+	if err != nil || a.Occurrence.Backfill != nil && a.Occurrence.Backfill.Left != 0 {
+		t.Errorf("end: %+v, %v", a, err)
 	}
 }

@@ -21,14 +21,14 @@ type Ring struct {
 	ContentType string
 	Traceparent string // W3C trace context of the set, "" if it had none; the envelope of a webhook has it in a header instead
 	Payload     Payload
-	Occurrence  *RingOccurrence // occurrence that rings; nil: the alarm rings once
+	Occurrence  *RingOccurrence // occurrence that rings; nil: the alarm rings once, or a person triggered the ring
 
 	Raw json.RawMessage // the ring as the service wrote it
 }
 
 // RingOccurrence is the occurrence of a repeating alarm that rings.
 type RingOccurrence struct {
-	Number     int64     `json:"number"`      // 1 for the first occurrence of a generation
+	Number     int64     `json:"number"`      // 1 for the first occurrence of a generation; 0: of a backfill
 	At         time.Time `json:"at"`          // its time, without jitter
 	PreviousAt time.Time `json:"previous_at"` // time of the occurrence before it, whether it rang or not; zero: there is none
 	NextAt     time.Time `json:"next_at"`     // time of the occurrence after it; zero: there is none

@@ -14,7 +14,9 @@ type Act struct {
 	ID int64
 	At Instant
 	Actor
-	Action      string // kick, discard, pause, resume, trigger, settings, token_create, token_rotate or token_revoke
+	// Action is kick, discard, pause, resume, trigger, backfill, end_backfill, settings, token_create, token_rotate or
+	// token_revoke.
+	Action      string
 	Application string // "": none
 	Subject     string // business id, or id of a token; "": the application itself
 	Before      string // JSON of what has changed; "": there was nothing
@@ -39,14 +41,29 @@ type actState struct {
 	State      string `json:"state"`
 	Generation int64  `json:"generation"`
 	Note       string `json:"note,omitempty"`
+	// Backfill is the range that was asked for.
+	Backfill *actRange `json:"backfill,omitempty"`
+}
+
+type actRange struct {
+	From  string `json:"from"`
+	Until string `json:"until,omitempty"` // empty: until the act
+	Rings int64  `json:"rings"`
 }
 
 // ActOn returns the act of an op that changes an alarm.
 func ActOn(op Op, before, after *Alarm, now Instant) Act {
+	state := actState{State: after.State.String(), Generation: after.Generation, Note: op.Note}
+	if b := op.Backfill; b != nil {
+		state.Backfill = &actRange{From: b.From.String(), Rings: after.Progress.Backfill.Left}
+		if b.Until != NoInstant {
+			state.Backfill.Until = b.Until.String()
+		}
+	}
 	return Act{
 		At: now, Actor: *op.Actor, Action: op.Name(), Application: after.Application, Subject: after.BusinessID,
 		Before: ActJSON(actState{State: before.State.String(), Generation: before.Generation}),
-		After:  ActJSON(actState{State: after.State.String(), Generation: after.Generation, Note: op.Note}),
+		After:  ActJSON(state),
 	}
 }
 

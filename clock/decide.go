@@ -30,6 +30,10 @@ func (o Op) Decide(row *Alarm, now Instant) Decision {
 		return decideResume(row, o.Resume, now)
 	case o.Trigger != nil:
 		return decideTrigger(row, o.Trigger, now)
+	case o.Backfill != nil:
+		return decideBackfill(row, o.Backfill, now)
+	case o.EndBackfill != nil:
+		return decideEndBackfill(row, o.EndBackfill, now)
 	case o.Shift != nil:
 		return decideShift(row, o.Shift, now)
 	default:
@@ -202,11 +206,17 @@ func refuseOver(row *Alarm) Decision {
 // decideInFlight judges a cancel or a pause of an unfinished alarm whose ring may have arrived: it waits for the
 // outcome, or is refused. done is false if no ring may have arrived.
 func decideInFlight(row *Alarm) (d Decision, done bool) {
+	if row.Unacknowledged() {
+		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm was handed over and waits for its acknowledgement"), true
+	}
+	return decideUnknownOutcome(row)
+}
+
+// decideUnknownOutcome judges an op on an alarm whose last ring has no known outcome, as decideInFlight does.
+func decideUnknownOutcome(row *Alarm) (d Decision, done bool) {
 	switch {
 	case row.Claimed():
 		return Decision{Verdict: Locked, Alarm: *row}, true
-	case row.State == Ringing:
-		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm was handed over and waits for its acknowledgement"), true
 	case row.InDoubt:
 		return refuseInDoubt(row), true
 	}

@@ -68,6 +68,9 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	}
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Scheduled, max(alarm.NextRingAt(), now), now
+	if alarm.Repeat != nil {
+		alarm.Repetition().await(&alarm.RingRow, now)
+	}
 	if alarm.pauseReason() != "" {
 		alarm.LastError = ""
 	}

@@ -60,7 +60,7 @@ func (r Repetition) recompute(row *RingRow, now Instant) {
 		}
 		return
 	}
-	if (!row.begun() || p.TriggeredAt != 0) && int64(r.RingAt(p.Current)) > p.DecidedUntil {
+	if (!row.begun() || p.unplannedAt() != 0) && int64(r.RingAt(p.Current)) > p.DecidedUntil {
 		r.moveCurrent(row, after)
 	}
 	p.Next = repeat.Occurrence{}
@@ -82,7 +82,8 @@ func (r Repetition) moveCurrent(row *RingRow, after int64) {
 	if p.Label == 0 {
 		p.Label = r.Rule.Label(p.Current.At)
 	}
-	if row.State == Scheduled && row.NextTryTime == before && p.TriggeredAt == 0 {
-		row.NextTryTime = r.RingAt(p.Current)
+	waits := row.NextTryTime == before && p.unplannedAt() == 0 || p.Backfill.Rings && !row.begun()
+	if row.State == Scheduled && waits && r.RingAt(p.Current) != before {
+		r.await(row, Instant(after))
 	}
 }

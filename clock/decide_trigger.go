@@ -7,7 +7,7 @@ package clock
 //   - A repeating alarm rings once besides its occurrences, which keep their times and numbers (Progress.TriggeredAt).
 //     While that ring is not over, the rule's overlap holds for occurrences that come due.
 //   - An occurrence that waits for a further try is tried now.
-//   - An alarm that is due already stays as it is.
+//   - An alarm that is due already stays as it is. The ring of a backfill that is due waits for the triggered one.
 //
 // A trigger is refused where a ring may have arrived, as a cancel is. It is refused for a cancelled alarm and a paused
 // one, because the person who stopped the alarm wants no ring, and for a repeating alarm that is over: a kick or a set
@@ -28,7 +28,7 @@ func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 	if d, done := decideInFlight(row); done {
 		return d
 	}
-	if row.NextTryTime <= now {
+	if row.NextTryTime <= now && !row.waitsForBackfill(now) {
 		return Decision{Verdict: Keep, Alarm: *row}
 	}
 	if row.Repeat == nil {
@@ -37,9 +37,14 @@ func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 	alarm := *row
 	alarm.NextTryTime, alarm.UpdateTime = now, now
 	if !alarm.begun() {
-		alarm.Progress.TriggeredAt = int64(now)
+		alarm.Progress.TriggeredAt, alarm.Progress.Backfill.Rings = int64(now), false
 	}
 	return Decision{Verdict: Amend, Alarm: alarm}
+}
+
+// waitsForBackfill reports whether the alarm's next claim will ring for its backfill for the first time.
+func (a *Alarm) waitsForBackfill(now Instant) bool {
+	return a.Progress.Backfill.Rings && !a.begun() && a.NextRingAt() > now
 }
 
 // setForNow returns the set that lets an alarm that rings once ring now, with the content that it has.

@@ -38,6 +38,8 @@
 //	scheduled, rung, expired, dead
 //	                       ─▶ scheduled   trigger: due at once, unless a ring is in flight or in doubt (generation+1; of a repeating alarm a ring
 //	                                      besides its occurrences)
+//	scheduled, ringing     ─▶ scheduled, ringing  backfill of a repeating alarm: rings besides its occurrences follow, one by one, for
+//	                                      occurrences of the past
 //	scheduled, paused, ringing            a recomputation changes the time of the next ring, not the state
 //	rung, ringing          ─▶ scheduled   in doubt: a resend, because the receiver of the last ring does not have it
 //	scheduled, in doubt    ─▶ rung, dead, scheduled, ringing
@@ -69,9 +71,9 @@
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
 //	            store.go forecast.go listener.go metrics.go dropreason.go stream.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
-//	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_trigger.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
+//	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_trigger.go decide_backfill.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
 //	requests    what applications and people ask, and its validation
-//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go trigger.go shift.go recompute.go condition.go defaults.go cursor.go traceparent.go
+//	            op.go act.go set.go cancel.go answer.go resend.go kick.go pause.go trigger.go backfill.go shift.go recompute.go condition.go defaults.go cursor.go traceparent.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go payloaddepth.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
 //	            instant.go limits.go errors.go jobrecord.go event.go targetkind.go blocker.go
@@ -94,7 +96,7 @@
 //     request changes nothing. The request behind it takes effect as if the dropped request had not been made.
 //  7. At most one ack, release or bury finishes a ring, and at most one ack finishes a generation. A refused answer
 //     changes nothing. A release or a bury leaves an attempt, and so does an unacknowledged ring.
-//  8. Answers, resends, kicks, discards, pauses, resumes and recomputations change neither the payload nor the
+//  8. Answers, resends, kicks, discards, pauses, resumes, backfills and recomputations change neither the payload nor the
 //     generation, so a later repeat of a set is judged as before. There is one exception: a kick removes a
 //     latest_ring_at that has passed. An op with an Actor that changes its row is recorded in the audit, in the same
 //     transaction (ActOn).

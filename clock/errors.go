@@ -38,8 +38,9 @@ const (
 	CodeNotDead          = "not_dead"
 	CodeRingsOnce        = "rings_once" // the alarm has no occurrences
 	CodeUnknownJob       = "unknown_job"
-	CodeRepeats          = "repeats" // the rule of the alarm says when it rings
-	CodePaused           = "paused"  // a paused alarm does not ring
+	CodeRepeats          = "repeats"       // the rule of the alarm says when it rings
+	CodePaused           = "paused"        // a paused alarm does not ring
+	CodeBackfillRuns     = "backfill_runs" // an alarm has one backfill at a time
 	CodeUnknownToken     = "unknown_token"
 	CodeTokenUnchanged   = "token_unchanged" // the token does not allow the change
 	CodeConditionFailed  = "condition_failed"

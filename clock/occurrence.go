@@ -13,7 +13,10 @@ import (
 // stays as it is.
 func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, rings bool) {
 	p := &row.Progress
-	if row.begun() || p.Kicked || p.Queued || p.TriggeredAt != 0 || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
+	if p.Backfill.Rings && !row.begun() && r.RingAt(p.Current) <= now {
+		p.Backfill.Rings = false // the occurrence came due meanwhile, and comes first
+	}
+	if row.begun() || p.Kicked || p.Queued || p.unplannedAt() != 0 || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
 		return row, true
 	}
 	due := r.Rule.Due(r.Alarm, p.Current, int64(now), MissedGrace)
@@ -50,7 +53,15 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 	}
 	p.RingsBefore, p.Queued, p.Kicked = row.RingNo, false, false
 	row.State, row.RetryTimes, row.InDoubt, row.FinishedAt, row.DoubtTarget = Scheduled, 0, false, NoInstant, NoTarget
-	row.NextTryTime = max(r.RingAt(next), now)
+	r.await(row, now)
+}
+
+// await sets the due time of a row whose next ring has not begun: its current occurrence's, or its backfill's if it is
+// earlier. An occurrence that is due comes first.
+func (r Repetition) await(row *RingRow, now Instant) {
+	p := &row.Progress
+	p.Backfill.Rings = p.Backfill.Left > 0 && r.RingAt(p.Current) > max(Instant(p.Backfill.DueAt), now)
+	row.NextTryTime = max(r.DueAt(p), now)
 }
 
 // endOccurrence moves the row, whose current occurrence has just ended the alarm, to the next occurrence. The alarm
@@ -58,11 +69,15 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 // acknowledgement: then occurrences that came due meanwhile overlap with it. The alarm pauses if the rule wants that
 // after the failed occurrences in a row.
 //
-// A triggered ring has no occurrence, so it counts nowhere. After it the row waits for the current occurrence.
+// A triggered ring has no occurrence, so it counts nowhere, and a backfill has its own counts. After such a ring the row
+// waits for the current occurrence.
 func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 	p := &row.Progress
-	if p.TriggeredAt != 0 {
-		p.TriggeredAt = 0
+	if p.unplannedAt() != 0 {
+		if p.Backfill.Rings {
+			r.endBackfilled(&p.Backfill, row.State == Rung, now)
+		}
+		p.TriggeredAt, p.Backfill.Rings = 0, false
 		if row.State != Rung {
 			row.passNumbers(1)
 		}
@@ -89,6 +104,21 @@ func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 	}
 }
 
+// endBackfilled moves a backfill, whose ring is over, to its next occurrence.
+func (r Repetition) endBackfilled(b *BackfillProgress, rung bool, now Instant) {
+	if rung {
+		b.Rung++
+	} else {
+		b.Failed++
+	}
+	next, ok := r.Rule.Next(b.At)
+	if b.Left--; b.Left == 0 || !ok {
+		*b = BackfillProgress{Rung: b.Rung, Failed: b.Failed}
+		return
+	}
+	b.PreviousAt, b.At, b.DueAt = b.At, next, int64(now)+b.Pace
+}
+
 // goOn moves the row, whose ring is over, to the occurrence that rings next, or to a later one if the ring overlaps with
 // it. Number 0: there is none.
 func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now Instant) {
@@ -108,16 +138,24 @@ func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now I
 }
 
 // pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it. A triggered ring is
-// given up.
+// given up. The ring of a backfill begins again after the resume.
 func (r *RingRow) pause(now Instant) {
 	r.State, r.NextTryTime, r.UpdateTime = Paused, NoInstant, now
-	if r.Progress.TriggeredAt != 0 {
-		if r.begun() {
-			r.passNumbers(1)
-		}
-		r.Progress.TriggeredAt, r.Progress.RingsBefore, r.RetryTimes = 0, r.RingNo, 0
-	}
+	r.giveUpUnplanned()
 	r.undecide()
+}
+
+// giveUpUnplanned gives up the ring besides the occurrences, so that the row waits for the current occurrence. That ring
+// is neither in flight nor in doubt.
+func (r *RingRow) giveUpUnplanned() {
+	p := &r.Progress
+	if p.unplannedAt() == 0 {
+		return
+	}
+	if r.begun() {
+		r.passNumbers(1)
+	}
+	p.TriggeredAt, p.Backfill.Rings, p.RingsBefore, r.RetryTimes = 0, false, r.RingNo, 0
 }
 
 // passNumbers gives the numbers of the next n rings to occurrences that do not ring, so that no later occurrence rings
@@ -129,7 +167,7 @@ func (r *RingRow) passNumbers(n int64) {
 // noteRing notes the lateness of the current occurrence when its first ring is confirmed.
 func (r Repetition) noteRing(row *RingRow) {
 	p := &row.Progress
-	if row.RingNo != p.RingsBefore+1 || p.TriggeredAt != 0 {
+	if row.RingNo != p.RingsBefore+1 || p.unplannedAt() != 0 {
 		return
 	}
 	p.Lateness = max(int64(row.RungAt-r.RingAt(p.Current)), 0)

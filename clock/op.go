@@ -11,6 +11,9 @@ type Op struct {
 	Pause   *Pause
 	Resume  *Resume
 	Trigger *Trigger
+
+	Backfill    *Backfill
+	EndBackfill *EndBackfill
 	// Recompute computes the times of an alarm again, by the time-zone data of this process.
 	Recompute *Recompute
 	Shift     *Shift
@@ -41,6 +44,10 @@ func (o Op) Key() Key {
 		return o.Resume.Key
 	case o.Trigger != nil:
 		return o.Trigger.Key
+	case o.Backfill != nil:
+		return o.Backfill.Key
+	case o.EndBackfill != nil:
+		return o.EndBackfill.Key
 	case o.Shift != nil:
 		return o.Shift.Key
 	default:
@@ -48,8 +55,8 @@ func (o Op) Key() Key {
 	}
 }
 
-// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, trigger, shift, recompute, or the
-// name of the answer's kind.
+// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, trigger, backfill, end_backfill,
+// shift, recompute, or the name of the answer's kind.
 func (o Op) Name() string {
 	switch {
 	case o.Set != nil:
@@ -70,6 +77,10 @@ func (o Op) Name() string {
 		return "resume"
 	case o.Trigger != nil:
 		return "trigger"
+	case o.Backfill != nil:
+		return "backfill"
+	case o.EndBackfill != nil:
+		return "end_backfill"
 	case o.Shift != nil:
 		return "shift"
 	default:

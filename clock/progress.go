@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,9 @@ type Progress struct {
 	Queued       bool  // Current waited for the end of an earlier ring: it rings, and occurrences after it were skipped for it
 	Kicked       bool  // a person has kicked Current: it may ring however late
 	// TriggeredAt is when a person asked for the ring that the row waits for, besides the occurrences: Current is the
-	// one that rings next after it. 0: the row waits for Current itself.
+	// one that rings next after it. 0: the row waits for Current itself, or for a ring of Backfill.
 	TriggeredAt int64
+	Backfill    BackfillProgress
 
 	OccurrenceCounts     // of the generation
 	FailedInRow      int // failed occurrences since the last rung one, and since the last resume
@@ -39,6 +41,19 @@ type Progress struct {
 	Lateness    int64 // of the latest one
 	LatenessMax int64 // of all
 	LatenessSum int64 // of all
+}
+
+// BackfillProgress is how far a backfill has come. The zero BackfillProgress belongs to an alarm that never had one, in
+// this generation.
+type BackfillProgress struct {
+	At         int64 // occurrence that rings now, or next
+	PreviousAt int64 // occurrence before At; 0: there is none
+	DueAt      int64 // earliest time of that ring
+	Pace       int64 // from the end of a ring until the next one may begin, in ms
+	Left       int64 // unfinished rings, including the ring of At; 0: the backfill is over
+	Rung       int64 // rings that ended as OccurrenceCounts.Rung says
+	Failed     int64 // rings that ended otherwise
+	Rings      bool  // the row waits for the ring of At, besides the occurrences
 }
 
 // OccurrenceCounts counts occurrences by how they ended.
@@ -77,15 +92,17 @@ type storedProgress struct {
 	Queued       bool  `json:"queued,omitempty"`
 	Kicked       bool  `json:"kicked,omitempty"`
 	TriggeredAt  int64 `json:"triggered,omitempty"`
-	Rung         int64 `json:"rung,omitempty"`
-	Missed       int64 `json:"missed,omitempty"`
-	Outside      int64 `json:"outside,omitempty"`
-	Skipped      int64 `json:"skipped,omitempty"`
-	Failed       int64 `json:"failed,omitempty"`
-	FailedInRow  int   `json:"failed_in_row,omitempty"`
-	Lateness     int64 `json:"late,omitempty"`
-	LatenessMax  int64 `json:"late_max,omitempty"`
-	LatenessSum  int64 `json:"late_sum,omitempty"`
+	// Backfill is at, previous, due, pace, left, rung, failed, and 1 while the row waits for its ring.
+	Backfill    []int64 `json:"backfill,omitempty"`
+	Rung        int64   `json:"rung,omitempty"`
+	Missed      int64   `json:"missed,omitempty"`
+	Outside     int64   `json:"outside,omitempty"`
+	Skipped     int64   `json:"skipped,omitempty"`
+	Failed      int64   `json:"failed,omitempty"`
+	FailedInRow int     `json:"failed_in_row,omitempty"`
+	Lateness    int64   `json:"late,omitempty"`
+	LatenessMax int64   `json:"late_max,omitempty"`
+	LatenessSum int64   `json:"late_sum,omitempty"`
 }
 
 // Repeats reports whether the progress belongs to a repeating alarm. Such an alarm has a rule: stores refuse to read a
@@ -95,6 +112,15 @@ func (p *Progress) Repeats() bool { return p.Current.Number != 0 }
 // Triggered returns when a person asked for the ring that the row waits for; NoInstant: there is no such ring.
 func (p *Progress) Triggered() Instant {
 	return instantOrNone(p.TriggeredAt)
+}
+
+// unplannedAt returns when the ring besides the occurrences is due for which the row waits: a triggered ring, or one of
+// a backfill. 0: the row waits for the current occurrence.
+func (p *Progress) unplannedAt() int64 {
+	if p.Backfill.Rings {
+		return p.Backfill.DueAt
+	}
+	return p.TriggeredAt
 }
 
 // Beside returns the times of the occurrences before and after the current one, by the rule: it does not matter whether
@@ -123,7 +149,7 @@ func (p *Progress) Encode() string {
 	text, err := json.Marshal(storedProgress{
 		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At,
 		DecidedUntil: p.DecidedUntil, Label: p.Label, PreviousAt: p.PreviousAt, RingsBefore: p.RingsBefore,
-		Queued: p.Queued, Kicked: p.Kicked, TriggeredAt: p.TriggeredAt,
+		Queued: p.Queued, Kicked: p.Kicked, TriggeredAt: p.TriggeredAt, Backfill: p.Backfill.encode(),
 		Rung: p.Rung, Missed: p.Missed, Outside: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: p.FailedInRow,
 		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
 	})
@@ -131,6 +157,37 @@ func (p *Progress) Encode() string {
 		panic("clock: encode a progress: " + err.Error())
 	}
 	return string(text)
+}
+
+// Next returns the occurrence that rings now, or next, and the earliest time of that ring; NoInstant: the backfill is
+// over.
+func (b *BackfillProgress) Next() (at, due Instant) {
+	return instantOrNone(b.At), instantOrNone(b.DueAt)
+}
+
+// encode returns the elements of storedProgress.Backfill.
+func (b *BackfillProgress) encode() []int64 {
+	if *b == (BackfillProgress{}) {
+		return nil
+	}
+	rings := int64(0)
+	if b.Rings {
+		rings = 1
+	}
+	return []int64{b.At, b.PreviousAt, b.DueAt, b.Pace, b.Left, b.Rung, b.Failed, rings}
+}
+
+// decodeBackfill reads what encode returned.
+func decodeBackfill(n []int64) (b BackfillProgress, ok bool) {
+	if len(n) == 0 {
+		return b, true
+	}
+	if len(n) != 8 || slices.Min(n) < 0 || max(n[0], n[1], n[2]) > int64(MaxInstant) || n[7] > min(n[4], 1) {
+		return b, false
+	}
+	return BackfillProgress{
+		At: n[0], PreviousAt: n[1], DueAt: n[2], Pace: n[3], Left: n[4], Rung: n[5], Failed: n[6], Rings: n[7] == 1,
+	}, true
 }
 
 // DecodeProgress reads a Progress that Encode wrote.
@@ -144,7 +201,8 @@ func DecodeProgress(text string) (Progress, error) {
 	if err := decoder.Decode(&s); err != nil {
 		return Progress{}, fmt.Errorf("decode %.100q: %w", text, err)
 	}
-	if s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
+	backfill, ok := decodeBackfill(s.Backfill)
+	if !ok || s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
 		s.PreviousAt < 0 || s.PreviousAt > int64(MaxInstant) || s.TriggeredAt < 0 || s.TriggeredAt > int64(MaxInstant) {
 		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
 	}
@@ -152,7 +210,7 @@ func DecodeProgress(text string) (Progress, error) {
 		Current:      repeat.Occurrence{At: s.At, Number: s.Number},
 		Next:         repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
 		DecidedUntil: s.DecidedUntil, Label: s.Label, PreviousAt: s.PreviousAt, RingsBefore: s.RingsBefore,
-		Queued: s.Queued, Kicked: s.Kicked, TriggeredAt: s.TriggeredAt, FailedInRow: s.FailedInRow,
+		Queued: s.Queued, Kicked: s.Kicked, TriggeredAt: s.TriggeredAt, Backfill: backfill, FailedInRow: s.FailedInRow,
 		OccurrenceCounts: OccurrenceCounts{
 			Rung: s.Rung, Missed: s.Missed, Outside: s.Outside, Skipped: s.Skipped, Failed: s.Failed,
 		},
@@ -179,17 +237,18 @@ func RepetitionOf(rule *repeat.Rule, key Key, generation int64) Repetition {
 // RingAt returns when the occurrence is to ring.
 func (r Repetition) RingAt(o repeat.Occurrence) Instant { return Instant(r.Rule.RingAt(r.Alarm, o)) }
 
-// DueAt returns when the ring that the row waits for was to ring: the current occurrence, or a triggered ring.
+// DueAt returns the due time of the ring that the row waits for: of the current occurrence, a triggered ring, or a
+// backfill.
 func (r Repetition) DueAt(p *Progress) Instant {
-	if p.TriggeredAt != 0 {
-		return Instant(p.TriggeredAt)
+	if at := p.unplannedAt(); at != 0 {
+		return Instant(at)
 	}
 	return r.RingAt(p.Current)
 }
 
 // Latest returns the last instant at which the ring that the row waits for may ring; NoInstant: however late.
 func (r Repetition) Latest(p *Progress) Instant {
-	if p.Kicked || p.TriggeredAt != 0 {
+	if p.Kicked || p.unplannedAt() != 0 {
 		return NoInstant
 	}
 	return Instant(r.Rule.Latest(r.Alarm, p.Current))
@@ -225,7 +284,7 @@ func (r Repetition) following(o repeat.Occurrence) repeat.Occurrence {
 	return next
 }
 
-// begun reports whether the current occurrence, or a triggered ring, has been tried, so that it rings again under its
+// begun reports whether the current occurrence, or the ring besides it, has been tried, so that it rings again under its
 // own number until it is over.
 func (r *RingRow) begun() bool {
 	return r.RetryTimes > 0 || r.InDoubt || r.Claimed() || r.RingNo > r.Progress.RingsBefore

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -32,6 +33,13 @@ type occurrenceModel struct {
 	inRow     int // failed occurrences in a row
 	paused    bool
 	triggered bool // a ring without an occurrence comes before all others; begun says whether it was tried
+
+	backfill    []int64 // occurrences of the past that ring besides, in order
+	backfillDue Instant // of the first one
+	pace        time.Duration
+	filling     bool // the first of backfill rings; begun says whether it was tried
+	filled      int  // rings of backfills that are over
+	backfilled  BackfillProgress
 }
 
 // due takes the undecided occurrences that are due off the list.
@@ -47,6 +55,8 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 	switch {
 	case m.triggered:
 		return repeat.Occurrence{}, true
+	case m.filling:
+		return repeat.Occurrence{At: m.backfill[0]}, true
 	case m.begun:
 		return m.current, true
 	case len(m.backlog) > 0:
@@ -54,6 +64,10 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 		return m.current, true
 	}
 	due := m.due(now)
+	if len(due) == 0 && len(m.backfill) > 0 && m.backfillDue <= now {
+		m.filling = true
+		return repeat.Occurrence{At: m.backfill[0]}, true
+	}
 	for m.spec.MissedWindow > 0 && len(due) > 0 && now-m.ringAt(due[0]) > Instant(m.spec.MissedWindow) {
 		m.counts.Outside++
 		due = due[1:]
@@ -77,7 +91,7 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 
 // before returns the time of the occurrence before o; 0: there is none.
 func (m *occurrenceModel) before(o repeat.Occurrence) int64 {
-	if o.Number == 1 {
+	if o.Number <= 1 {
 		return 0
 	}
 	return m.all[o.Number-2].At
@@ -105,6 +119,29 @@ func (m *occurrenceModel) endTriggered(now Instant) {
 	m.free(now)
 }
 
+// endFilling ends the ring of the backfill.
+func (m *occurrenceModel) endFilling(rung bool, now Instant) {
+	if rung {
+		m.backfilled.Rung++
+	} else {
+		m.backfilled.Failed++
+	}
+	m.filled++
+	m.filling, m.backfill, m.backfillDue = false, m.backfill[1:], now.Add(m.pace)
+	m.free(now)
+}
+
+// dueAt returns when the next ring is due that has not begun. There is one.
+func (m *occurrenceModel) dueAt() Instant {
+	switch {
+	case m.triggered || len(m.backlog) > 0:
+		return 0
+	case len(m.backfill) > 0:
+		return min(m.backfillDue, m.ringAt(m.undecided[0]))
+	}
+	return m.ringAt(m.undecided[0])
+}
+
 // free ends a ring. Occurrences that came due while it lasted overlap with it.
 func (m *occurrenceModel) free(now Instant) {
 	if m.begun && len(m.backlog) == 0 {
@@ -121,8 +158,8 @@ func (m *occurrenceModel) free(now Instant) {
 // pause puts decisions back: after it, the due occurrences are decided again.
 func (m *occurrenceModel) pause() {
 	m.paused = true
-	if m.triggered {
-		m.triggered, m.begun = false, false
+	if m.triggered || m.filling {
+		m.triggered, m.filling, m.begun = false, false, false
 	}
 	if !m.begun && !m.queued {
 		m.backlog, m.undecided = nil, append(slices.Clone(m.backlog), m.undecided...)
@@ -136,6 +173,10 @@ func (m *occurrenceModel) unsent() {
 	if m.begun || m.triggered {
 		return
 	}
+	if m.filling {
+		m.filling = false // an occurrence that comes due meanwhile comes first
+		return
+	}
 	if m.queued {
 		m.current, m.backlog = repeat.Occurrence{}, []repeat.Occurrence{m.current}
 		return
@@ -144,13 +185,17 @@ func (m *occurrenceModel) unsent() {
 	m.current, m.backlog = repeat.Occurrence{}, nil
 }
 
+// firstBackfilled is far from the numbers of triggered rings.
+const firstBackfilled = -1_000_000
+
 // repeatLife is the row of a repeating alarm under random claims, outcomes, answers and outages, beside the model.
 type repeatLife struct {
 	row   Alarm
 	now   Instant
 	model occurrenceModel
-	rings map[int]int64 // occurrence of each ring number; -n: the nth triggered ring
-	asked int64         // triggered rings
+	// rings is the occurrence of each ring number; -n: the nth triggered ring; firstBackfilled-n: the nth ring of backfills.
+	rings map[int]int64
+	asked int64 // triggered rings
 }
 
 func newRepeatLife(t *rapid.T) *repeatLife {
@@ -211,6 +256,7 @@ func TestRandomLivesOfRepeatingAlarmsFollowTheModel(t *testing.T) {
 			"pause":     l.pause,
 			"resume":    l.resume,
 			"trigger":   l.trigger,
+			"backfill":  l.backfill,
 			"time":      func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 2500).Draw(t, "ms")) },
 			"outage":    func(t *rapid.T) { l.now += Instant(rapid.IntRange(5000, 60_000).Draw(t, "ms")) },
 		})
@@ -241,9 +287,12 @@ func (l *repeatLife) claim(t *rapid.T) {
 		t.Fatalf("the ring is of %v, the model says %v", ring.Occurrence(), want)
 	}
 	number := want.Number
-	if l.model.triggered {
+	switch before := l.model.before(want); {
+	case l.model.triggered:
 		number = -l.asked
-	} else if before := l.model.before(want); chosen.Progress.PreviousAt != before {
+	case l.model.filling:
+		number = firstBackfilled - int64(l.model.filled)
+	case chosen.Progress.PreviousAt != before:
 		t.Fatalf("the occurrence before %v is at %d, the model says %d", want, chosen.Progress.PreviousAt, before)
 	}
 	switch {
@@ -291,8 +340,12 @@ func (l *repeatLife) settle(t *rapid.T, ring *Ring, outcome Outcome) {
 
 // end tells the model that the ring is over. count is the counter of its occurrence.
 func (l *repeatLife) end(count *int64) {
-	if l.model.triggered {
+	switch {
+	case l.model.triggered:
 		l.model.endTriggered(l.now)
+		return
+	case l.model.filling:
+		l.model.endFilling(count == &l.model.counts.Rung, l.now)
 		return
 	}
 	l.model.end(count, l.now)
@@ -344,7 +397,7 @@ func (l *repeatLife) resume(t *rapid.T) {
 
 // trigger asks for a ring at once. A ring that is due already, and a further try, are no other ring.
 func (l *repeatLife) trigger(t *rapid.T) {
-	due := l.row.NextTryTime != NoInstant && l.row.NextTryTime <= l.now
+	due := l.row.NextTryTime != NoInstant && l.row.NextTryTime <= l.now && !l.row.waitsForBackfill(l.now)
 	d := Op{Trigger: &Trigger{Key: l.row.Key}}.Decide(&l.row, l.now)
 	if may := l.row.State == Scheduled && !l.row.InDoubt; !may && d.Verdict != Refuse || may && due != (d.Verdict == Keep) {
 		t.Fatalf("the trigger of a row that is %s, in doubt: %v, due: %v, is %s", l.row.State, l.row.InDoubt, due, d.Verdict)
@@ -358,6 +411,55 @@ func (l *repeatLife) trigger(t *rapid.T) {
 	}
 }
 
+// backfill begins a backfill of some seconds of the past, or ends the current backfill.
+func (l *repeatLife) backfill(t *rapid.T) {
+	if len(l.model.backfill) > 0 && rapid.Bool().Draw(t, "end") {
+		l.endBackfill(t)
+		return
+	}
+	asked := &Backfill{Key: l.row.Key, From: l.now - Instant(rapid.IntRange(0, 20_000).Draw(t, "from")), Until: NoInstant,
+		Pace: rapid.SampledFrom([]time.Duration{0, 0, 700 * time.Millisecond, 5 * time.Second}).Draw(t, "pace")}
+	var want []int64
+	for at, ok := l.row.Repeat.Next(int64(asked.From) - 1); ok && at <= int64(l.now); at, ok = l.row.Repeat.Next(at) {
+		want = append(want, at)
+	}
+	d := Op{Backfill: asked}.Decide(&l.row, l.now)
+	may := (l.row.State == Scheduled || l.row.State == Ringing) && !l.row.InDoubt && len(l.model.backfill) == 0 &&
+		len(want) > 0 && len(want) <= l.row.Repeat.MissedLimit()
+	if may != (d.Verdict == Amend) {
+		t.Fatalf("the backfill of %d occurrences of a row that is %s is %s: %v", len(want), l.row.State, d.Verdict, d.Err)
+	} else if !may {
+		return
+	}
+	if l.model.begun && d.Alarm.NextTryTime != l.row.NextTryTime {
+		t.Fatalf("the backfill moves a try from %v to %v", l.row.NextTryTime, d.Alarm.NextTryTime)
+	}
+	l.row = d.Alarm
+	m := &l.model
+	m.backfill, m.backfillDue, m.pace, m.backfilled = want, l.now, asked.Pace, BackfillProgress{}
+}
+
+func (l *repeatLife) endBackfill(t *rapid.T) {
+	d := Op{EndBackfill: &EndBackfill{Key: l.row.Key}}.Decide(&l.row, l.now)
+	if may := !l.row.State.Over() && !l.row.InDoubt; may && d.Verdict != Amend || !may && d.Verdict == Amend {
+		t.Fatalf("the end of the backfill of a row that is %s is %s: %v", l.row.State, d.Verdict, d.Err)
+	} else if !may {
+		return
+	}
+	unacknowledged := l.row.State == Ringing
+	l.row = d.Alarm
+	m := &l.model
+	switch {
+	case !m.filling:
+		m.backfill = nil
+	case unacknowledged:
+		m.backfill = m.backfill[:1]
+	default:
+		m.backfill, m.filling, m.begun = nil, false, false
+		m.filled++
+	}
+}
+
 // recompute demands that a recomputation by the same time-zone data changes nothing.
 func (l *repeatLife) recompute(t *rapid.T) {
 	d := Op{Recompute: &Recompute{Key: l.row.Key}}.Decide(&l.row, l.now)
@@ -368,6 +470,10 @@ func (l *repeatLife) recompute(t *rapid.T) {
 
 func (l *repeatLife) check(t *rapid.T) {
 	p, m := &l.row.Progress, &l.model
+	if b := &p.Backfill; b.Rung != m.backfilled.Rung || b.Failed != m.backfilled.Failed ||
+		int(b.Left) != len(m.backfill) || b.Left == 0 && b.At != 0 {
+		t.Fatalf("the backfill is %+v; the model has %+v, and %d left", *b, m.backfilled, len(m.backfill))
+	}
 	if p.OccurrenceCounts != m.counts || p.FailedInRow != m.inRow {
 		t.Fatalf("counts %+v, %d failed in a row; the model has %+v, %d", p.OccurrenceCounts, p.FailedInRow, m.counts, m.inRow)
 	}
@@ -386,6 +492,9 @@ func (l *repeatLife) check(t *rapid.T) {
 	}
 	if due := l.row.NextTryTime != NoInstant; due == m.paused {
 		t.Fatalf("the alarm is %s, and due: %v", l.row.State, due)
+	}
+	if !m.paused && !m.begun && m.current.Number == 0 && l.row.NextTryTime > max(m.dueAt(), l.row.UpdateTime) {
+		t.Fatalf("the alarm is due at %v, the model says %v", l.row.NextTryTime, m.dueAt())
 	}
 	decided := p.Rung + p.Missed + p.Outside + p.Skipped + p.Failed // with queue_one also occurrences after the current one
 	if p.Current.Number > decided+1 || p.Current.Number <= decided && m.spec.Overlap != repeat.OverlapQueueOne {
@@ -410,11 +519,33 @@ func TestKickTakesTheLastOccurrenceOutOfTheCounts(t *testing.T) {
 	}
 }
 
+// TestLongestProgressFitsItsColumn encodes the largest values of an alarm that rings each second for a hundred years.
+func TestLongestProgressFitsItsColumn(t *testing.T) {
+	const at, count, lateness = int64(MaxInstant), 100 * 366 * 24 * 60 * 60, 1e15
+	p := Progress{
+		Current: repeat.Occurrence{At: at, Number: count}, Next: repeat.Occurrence{At: at, Number: count}, DecidedUntil: at, Label: at,
+		PreviousAt: at, RingsBefore: math.MaxInt32, FailedInRow: 1000,
+		Backfill: BackfillProgress{At: at, PreviousAt: at, DueAt: at, Pace: MaxPace.Milliseconds(), Left: MaxBackfill, Rung: MaxBackfill,
+			Failed: MaxBackfill, Rings: true},
+		OccurrenceCounts: OccurrenceCounts{Rung: count, Missed: count, Outside: count, Skipped: count, Failed: count},
+		Lateness:         at, LatenessMax: at, LatenessSum: lateness,
+	}
+	const column = 500 // repeat_state
+	triggered := p
+	triggered.TriggeredAt, triggered.Backfill.Rings = at, false
+	for _, p := range []Progress{p, triggered} {
+		if text := p.Encode(); len(text) > column {
+			t.Errorf("%d bytes: %s", len(text), text)
+		}
+	}
+}
+
 func TestProgressOutOfRangeIsRefused(t *testing.T) {
 	for _, text := range []string{
 		`{"n":0,"at":5}`, `{"n":1,"at":-5}`, `{"n":1,"at":253402300800000}`, `{"n":1,"at":5,"next":-1}`,
 		`{"n":1,"at":5,"rings":-1}`, `{"n":2,"at":5,"prev_at":-1}`, `{"n":2,"at":5,"prev_at":253402300800000}`,
-		`{"n":1,"at":5,"later":1}`, `{`,
+		`{"n":1,"at":5,"later":1}`, `{`, `{"n":1,"at":5,"backfill":[1]}`, `{"n":1,"at":5,"backfill":[1,1,1,1,0,0,0,1]}`,
+		`{"n":1,"at":5,"backfill":[1,1,-1,1,1,0,0,1]}`, `{"n":1,"at":5,"backfill":[253402300800000,1,1,1,1,0,0,1]}`,
 	} {
 		if p, err := DecodeProgress(text); err == nil {
 			t.Errorf("%s is read as %+v", text, p)

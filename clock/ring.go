@@ -48,16 +48,57 @@ func (r *Ring) SetPayload(kind PayloadKind, payload []byte) error {
 	return nil
 }
 
-// Occurrence returns the occurrence that rings. Its number is 0 if the alarm rings once, and for a triggered ring.
+// Occurrence returns the occurrence that rings. It is zero if the alarm rings once, and for a triggered ring. The
+// occurrence of a backfill has a time, but no number.
 func (r *Ring) Occurrence() repeat.Occurrence {
-	if r.Before.Progress.TriggeredAt != 0 {
+	p := &r.Before.Progress
+	switch {
+	case p.Backfill.Rings:
+		return repeat.Occurrence{At: p.Backfill.At}
+	case p.TriggeredAt != 0:
 		return repeat.Occurrence{}
 	}
-	return r.Before.Progress.Current
+	return p.Current
 }
 
 // OccurrencesBeside returns the times of the occurrences before and after the one that rings, as Progress.Beside does.
-func (r *Ring) OccurrencesBeside() (previous, next Instant) { return r.Before.Progress.Beside() }
+func (r *Ring) OccurrencesBeside() (previous, next Instant) {
+	p := &r.Before.Progress
+	if !p.Backfill.Rings {
+		return p.Beside()
+	}
+	next = NoInstant
+	if at, ok := r.Repetition.Rule.Next(p.Backfill.At); ok {
+		next = Instant(at)
+	}
+	return instantOrNone(p.Backfill.PreviousAt), next
+}
+
+// OccurrenceNames are a target's names for the numbers of an occurrence.
+type OccurrenceNames struct {
+	Number, At, PreviousAt, NextAt string
+}
+
+// EachOccurrenceNumber calls do with what a ring says of its occurrence: its number, its time, and the times of the
+// occurrences before and after it, in milliseconds since the epoch. It leaves out the absent ones: all of them for an
+// alarm that rings once and for a triggered ring, the number for a backfill.
+func (r *Ring) EachOccurrenceNumber(names *OccurrenceNames, do func(name string, n int64)) {
+	o := r.Occurrence()
+	if o.At == 0 {
+		return
+	}
+	if o.Number != 0 {
+		do(names.Number, o.Number)
+	}
+	do(names.At, o.At)
+	previous, next := r.OccurrencesBeside()
+	if previous != NoInstant {
+		do(names.PreviousAt, int64(previous))
+	}
+	if next != NoInstant {
+		do(names.NextAt, int64(next))
+	}
+}
 
 // Untried returns the row as if the claim had not been. Of a repeating alarm the missed occurrences stay counted, and
 // the next claim decides again which occurrence rings, unless occurrences after the current one have been skipped for

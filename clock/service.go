@@ -137,6 +137,9 @@ func (s *Service) validate(op Op) error {
 	case op.Answer != nil:
 		return cmp.Or(op.Answer.Key.Validate(), op.Answer.Validate())
 	}
+	if op.Backfill != nil {
+		return cmp.Or(op.Backfill.Key.Validate(), op.Backfill.Validate())
+	}
 	return op.Key().Validate()
 }
 

@@ -56,9 +56,10 @@ func ringOf(d *amqp.Delivery, application string) (*Ring, error) {
 	if n, ok := d.Headers["x-retry-times"].(int32); ok {
 		r.RetryTimes = int(n)
 	}
-	if n, ok := d.Headers["x-occurrence"].(int64); ok {
+	if at := timeIn(d.Headers, "x-occurrence-at"); !at.IsZero() {
+		number, _ := d.Headers["x-occurrence"].(int64)
 		r.Occurrence = &client.RingOccurrence{
-			Number: n, At: timeIn(d.Headers, "x-occurrence-at"),
+			Number: number, At: at,
 			PreviousAt: timeIn(d.Headers, "x-occurrence-previous-at"), NextAt: timeIn(d.Headers, "x-occurrence-next-at"),
 		}
 	}

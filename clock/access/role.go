@@ -13,7 +13,7 @@ const (
 	Read    Need = 1 << iota // read alarms, settings and figures
 	Write                    // set and cancel alarms
 	Take                     // take rings and answer them
-	Operate                  // kick, discard, pause, resume and trigger alarms, singly and in bulk
+	Operate                  // kick, discard, pause, resume, trigger and backfill alarms, singly and in bulk
 	Admin                    // read the audit; tokens and settings change only in the database
 )
 

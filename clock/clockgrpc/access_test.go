@@ -48,6 +48,12 @@ var procedureRoles = map[string]struct {
 	"Trigger": {[]string{"operator", "admin"}, func(a string) (proto.Message, proto.Message) {
 		return &clockdv1.TriggerRequest{Application: a}, &clockdv1.TriggerResponse{}
 	}},
+	"Backfill": {[]string{"operator", "admin"}, func(a string) (proto.Message, proto.Message) {
+		return &clockdv1.BackfillRequest{Application: a}, &clockdv1.BackfillResponse{}
+	}},
+	"EndBackfill": {[]string{"operator", "admin"}, func(a string) (proto.Message, proto.Message) {
+		return &clockdv1.EndBackfillRequest{Application: a}, &clockdv1.EndBackfillResponse{}
+	}},
 	"Get": {access.RoleNames, func(a string) (proto.Message, proto.Message) {
 		return &clockdv1.GetRequest{Application: a}, &clockdv1.GetResponse{}
 	}},

@@ -1,6 +1,7 @@
 package clockgrpc
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/clockd/clockd/clock"
@@ -32,14 +33,53 @@ func (s *Service) Trigger(ctx context.Context, request *clockdv1.TriggerRequest)
 	return &clockdv1.TriggerResponse{Alarm: alarm}, err
 }
 
+// Backfill serves the procedure Backfill.
+func (s *Service) Backfill(ctx context.Context, request *clockdv1.BackfillRequest) (*clockdv1.BackfillResponse, error) {
+	asked := clock.Backfill{
+		From: clock.NoInstant, Until: clock.NoInstant, Limit: int(request.Limit), Pace: clock.DefaultPace,
+	}
+	if err := cmp.Or(readInstant(request.From, "from", &asked.From), readInstant(request.Until, "until", &asked.Until),
+		readDuration(request.Pace, "pace", &asked.Pace)); err != nil {
+		return nil, err
+	}
+	alarm, err := s.act(ctx, request, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		asked.Key, asked.If = key, condition
+		return clock.Op{Backfill: &asked, Note: request.Note}
+	})
+	return &clockdv1.BackfillResponse{Alarm: alarm}, err
+}
+
+// EndBackfill serves the procedure EndBackfill.
+func (s *Service) EndBackfill(
+	ctx context.Context, request *clockdv1.EndBackfillRequest,
+) (*clockdv1.EndBackfillResponse, error) {
+	alarm, err := s.act(ctx, request, request.Generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		return clock.Op{EndBackfill: &clock.EndBackfill{Key: key, If: condition}, Note: request.Note}
+	})
+	return &clockdv1.EndBackfillResponse{Alarm: alarm}, err
+}
+
 // actRequest is a request on one alarm.
 type actRequest interface {
 	GetApplication() string
 	GetBusinessId() string
 }
 
-// act submits an op on one alarm, and returns the alarm after it.
-func (s *Service) act(ctx context.Context, request actRequest, generation *int64, op func(clock.Key, clock.Condition) clock.Op) (*clockdv1.Alarm, error) {
+// act submits an op on one alarm that the audit records, and returns the alarm after it.
+func (s *Service) act(
+	ctx context.Context, request actRequest, generation *int64, op func(clock.Key, clock.Condition) clock.Op,
+) (*clockdv1.Alarm, error) {
+	return s.change(ctx, request, generation, func(key clock.Key, condition clock.Condition) clock.Op {
+		asked := op(key, condition)
+		asked.Actor = front.Actor(callOf(ctx).request)
+		return asked
+	})
+}
+
+// change submits an op on one alarm, and returns the alarm after it.
+func (s *Service) change(
+	ctx context.Context, request actRequest, generation *int64, op func(clock.Key, clock.Condition) clock.Op,
+) (*clockdv1.Alarm, error) {
 	key := clock.Key{Application: request.GetApplication(), BusinessID: request.GetBusinessId()}
 	if err := key.Validate(); err != nil {
 		return nil, err
@@ -52,7 +92,6 @@ func (s *Service) act(ctx context.Context, request actRequest, generation *int64
 	if err := clock.CheckNote(asked.Note); err != nil {
 		return nil, err
 	}
-	asked.Actor = front.Actor(callOf(ctx).request)
 	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
 	if err != nil {
 		return nil, err

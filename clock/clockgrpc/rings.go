@@ -108,7 +108,7 @@ func ringOf(r *clock.Ring) *clockdv1.Ring {
 	if r.AckTimeout > 0 {
 		m.AckTimeout = durationpb.New(r.AckTimeout)
 	}
-	if o := r.Occurrence(); o.Number != 0 {
+	if o := r.Occurrence(); o.At != 0 {
 		previous, next := r.OccurrencesBeside()
 		m.Occurrence = &clockdv1.RingOccurrence{Number: o.Number, At: timestampOf(clock.Instant(o.At)),
 			PreviousAt: timestampOf(previous), NextAt: timestampOf(next)}

@@ -83,6 +83,7 @@ var routeNeeds = map[string]string{
 	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read",
 	"openapi30": "read",
 	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate", "triggerAlarm": "operate",
+	"backfillAlarm": "operate", "endBackfill": "operate",
 	"kickAlarms": "operate", "discardAlarms": "operate",
 	"streamRings": "take", "reserveRings": "take", "ackRing": "take", "releaseRing": "take", "buryRing": "take",
 	"touchRing": "take",

@@ -27,6 +27,13 @@ func (s *Server) discard(c echo.Context) error {
 
 // actOnAlarm serves an action on one alarm: its body has at most a note, and it accepts If-Match.
 func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) clock.Op) error {
+	return s.actWith(c, op, nil, nil)
+}
+
+// actWith is actOnAlarm for a body with further fields, which member reads.
+func (s *Server) actWith(c echo.Context, op func(clock.Key, clock.Condition) clock.Op, fields []string,
+	member func(name string, raw []byte) error,
+) error {
 	key, err := keyOf(c)
 	if err != nil {
 		return err
@@ -41,7 +48,10 @@ func (s *Server) actOnAlarm(c echo.Context, op func(clock.Key, clock.Condition) 
 	}
 	asked := op(key, condition)
 	asked.Actor = front.Actor(c.Request())
-	err = decodeOptional(b.bytes, []string{"note"}, func(_ string, raw []byte) error {
+	err = decodeOptional(b.bytes, append([]string{"note"}, fields...), func(name string, raw []byte) error {
+		if name != "note" {
+			return member(name, raw)
+		}
 		return cmp.Or(decodeString(raw, "note", &asked.Note), clock.CheckNote(asked.Note))
 	})
 	b.release()

@@ -98,8 +98,13 @@ func appendRing(b []byte, r *clock.Ring) []byte {
 	if r.AckTimeout > 0 {
 		b = appendDuration(append(b, `,"ack_timeout":`...), r.AckTimeout)
 	}
-	if o := r.Occurrence(); o.Number != 0 {
-		b = strconv.AppendInt(append(b, `,"occurrence":{"number":`...), o.Number, 10)
+	if o := r.Occurrence(); o.At != 0 {
+		b = append(b, `,"occurrence":{"number":`...)
+		if o.Number == 0 { // of a backfill
+			b = append(b, "null"...)
+		} else {
+			b = strconv.AppendInt(b, o.Number, 10)
+		}
 		b = appendInstant(append(b, `,"at":`...), clock.Instant(o.At))
 		previous, next := r.OccurrencesBeside()
 		b = appendInstant(append(b, `,"previous_at":`...), previous)

@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,6 +77,52 @@ func TestPauseShowsItsNote(t *testing.T) {
 	h.expect(409, "paused", "POST", path+"/trigger", "")
 	if r := h.expect(200, "", "POST", path+"/resume", `{"note":"it is there"}`); r.field("last_error") != nil {
 		t.Errorf("resumed: %s", r.body)
+	}
+}
+
+func TestBackfillRingsForARangeOfThePast(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.expect(201, "", "PUT", alarms+"/once", `{"delay":"1h"}`)
+	h.expect(409, "rings_once", "POST", alarms+"/once/backfill", `{"from":"2026-01-01T00:00:00Z"}`)
+	h.expect(404, "unknown_alarm", "POST", alarms+"/none/backfill", `{"from":"2026-01-01T00:00:00Z"}`)
+	path := alarms + "/daily"
+	r := h.expect(201, "", "PUT", path, `{"repeat":{"cron":"@daily","time_zone":"UTC"}}`)
+	if r.field("occurrence.backfill") != nil {
+		t.Errorf("%s", r.body)
+	}
+	for _, c := range []struct{ body, code, field string }{
+		{``, "required", "from"},
+		{`{"from":null}`, "required", "from"},
+		{`{"from":5}`, "out_of_range", "from"},
+		{`{"from":true}`, "invalid_value", "from"},
+		{`{"from":"2026-01-02T00:00:00Z","until":"2026-01-01T00:00:00Z"}`, "out_of_range", "until"},
+		{`{"from":"2100-01-02T00:00:00Z"}`, "out_of_range", "from"},
+		{`{"from":"2026-01-02T00:00:00Z","to":1}`, "unknown_field", "to"},
+		{`{"from":"2025-01-01T00:00:00Z"}`, "out_of_range", "limit"},
+		{`{"from":"2025-01-01T00:00:00Z","limit":0}`, "out_of_range", "limit"},
+		{`{"from":"2025-01-01T00:00:00Z","limit":10001}`, "out_of_range", "limit"},
+		{`{"from":"2025-01-01T00:00:00Z","limit":-1}`, "out_of_range", "limit"},
+		{`{"from":"2025-01-01T00:00:00Z","pace":"25h"}`, "out_of_range", "pace"},
+		{`{"from":"2025-01-01T00:00:00Z","pace":"soon"}`, "invalid_value", "pace"},
+	} {
+		if r := h.expect(422, c.code, "POST", path+"/backfill", c.body); r.field("field") != c.field {
+			t.Errorf("%s: %s", c.body, r.body)
+		}
+	}
+	march := `{"from":"2025-03-01T00:00:00Z","until":"2025-03-31T12:00:00Z","limit":null,"pace":null,"note":"again"}`
+	r = h.expect(200, "", "POST", path+"/backfill", march, `If-Match: "1"`)
+	if fmt.Sprint(r.field("occurrence.backfill.left")) != "31" ||
+		r.field("occurrence.backfill.at") != "2025-03-01T00:00:00.000Z" ||
+		r.field("occurrence.backfill.due_at") != r.field("next_try_time") || r.field("occurrence.triggered_at") != nil {
+		t.Errorf("%s", r.body)
+	}
+	h.expect(409, "backfill_runs", "POST", path+"/backfill", `{"from":"2026-01-01T00:00:00Z"}`)
+	for range 2 {
+		r = h.expect(200, "", "POST", path+"/end-backfill", `{"note":"enough"}`)
+	}
+	if r.field("occurrence.backfill") != nil || r.field("next_try_time") != r.field("ring_at") {
+		t.Errorf("%s", r.body)
 	}
 }
 

@@ -171,6 +171,7 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	b = appendInstant(append(b, `,"next_at":`...), next)
 	b = appendInstant(append(b, `,"previous_at":`...), previous)
 	b = appendInstant(append(b, `,"triggered_at":`...), p.Triggered())
+	b = appendBackfill(append(b, `,"backfill":`...), &p.Backfill)
 	for _, count := range [...]struct {
 		name string
 		n    int64
@@ -184,6 +185,19 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	}
 	return appendList(append(b, `},"next_occurrences":`...), a.Occurrences(clock.ShownOccurrences),
 		func(o *repeat.Occurrence, b []byte) []byte { return appendInstant(b, clock.Instant(o.At)) })
+}
+
+// appendBackfill appends how far the backfill has come, null if there was none.
+func appendBackfill(b []byte, p *clock.BackfillProgress) []byte {
+	if *p == (clock.BackfillProgress{}) {
+		return append(b, "null"...)
+	}
+	b = strconv.AppendInt(append(b, `{"left":`...), p.Left, 10)
+	b = strconv.AppendInt(append(b, `,"rung":`...), p.Rung, 10)
+	b = strconv.AppendInt(append(b, `,"failed":`...), p.Failed, 10)
+	at, due := p.Next()
+	b = appendInstant(append(b, `,"at":`...), at)
+	return append(appendInstant(append(b, `,"due_at":`...), due), '}')
 }
 
 // appendRule appends the rule in the form that a set accepts.

@@ -27,29 +27,56 @@ func (r Rule) Following(o Occurrence) (Occurrence, bool) {
 }
 
 // Before returns the time of the occurrence before o in epoch ms. It returns 0 if o is the first one of its generation,
-// or of its rule. It goes back in growing steps until an occurrence before o follows, and then halves the rest.
+// or of its rule.
 func (r Rule) Before(o Occurrence) int64 {
 	if o.Number <= 1 {
 		return 0
 	}
+	return r.previous(o.At)
+}
+
+// Range is the occurrences between two instants, inclusive, without regard to Times.
+type Range struct {
+	First    int64 // in epoch ms
+	Previous int64 // occurrence before First; 0: there is none
+	Count    int   // 0: the range has no occurrence
+}
+
+// Range returns the occurrences between two instants. It counts no further than most+1.
+func (r Rule) Range(from, until int64, most int) (found Range) {
+	at, ok := r.Next(from - 1)
+	for ; ok && at <= until && found.Count <= most; at, ok = r.Next(at) {
+		if found.Count++; found.Count == 1 {
+			found.First, found.Previous = at, r.previous(at)
+		}
+	}
+	return found
+}
+
+// previous returns the occurrence before one at an instant; 0: there is none. For a cron expression it goes back in
+// growing steps until an earlier occurrence follows, and then halves the rest.
+func (r Rule) previous(occurrence int64) int64 {
 	if r.cron == nil {
-		return o.At - r.spec.Every
+		if first, _ := r.Next(0); occurrence <= first {
+			return 0
+		}
+		return occurrence - r.spec.Every
 	}
 	step := int64(1000)
-	for step < o.At {
-		if at, ok := r.Next(o.At - step - 1); ok && at < o.At {
+	for step < occurrence {
+		if at, ok := r.Next(occurrence - step - 1); ok && at < occurrence {
 			break
 		}
 		step *= 2
 	}
-	early, late := max(o.At-step-1, 0), o.At-1 // Next(early) is before o, Next(late) is o
+	early, late := max(occurrence-step-1, 0), occurrence-1 // Next(early) is before the occurrence, Next(late) is it
 	before, ok := r.Next(early)
-	if !ok || before >= o.At {
+	if !ok || before >= occurrence {
 		return 0
 	}
 	for early < late-1 {
 		middle := early + (late-early)/2
-		if at, ok := r.Next(middle); ok && at < o.At {
+		if at, ok := r.Next(middle); ok && at < occurrence {
 			early, before = at, at
 		} else {
 			late = middle

@@ -217,6 +217,10 @@ func (r Rule) Latest(alarm Ringer, o Occurrence) int64 {
 	return min(r.RingAt(alarm, o)+r.spec.LatestAfter, maxInstant)
 }
 
+// MissedLimit returns the largest number of rings for occurrences of the past: the limit of MissedAll, or
+// DefaultMissedLimit with another policy.
+func (r Rule) MissedLimit() int { return cmp.Or(r.spec.MissedLimit, DefaultMissedLimit) }
+
 // PausesAfter reports whether so many failed occurrences in a row pause the alarm.
 func (r Rule) PausesAfter(failed int) bool {
 	return r.spec.PauseAfter > 0 && failed >= r.spec.PauseAfter

@@ -473,6 +473,7 @@ type receivedRing struct {
 	body                           string
 	arrived                        time.Time
 	target                         time.Time
+	occurrence                     time.Time // zero: the ring has none
 }
 
 // receiver collects the rings of one application.
@@ -629,10 +630,18 @@ func (b *testBroker) receive(application string) *receiver {
 		claim, _ := d.Headers["x-claim-id"].(string)
 		r.add(receivedRing{
 			messageID: d.MessageId, businessID: d.CorrelationId, claimID: claim, body: string(d.Body),
-			arrived: time.Now(), target: time.UnixMilli(target),
+			arrived: time.Now(), target: time.UnixMilli(target), occurrence: occurrenceIn(d.Headers),
 		})
 	})
 	return r
+}
+
+// occurrenceIn returns the time of the occurrence in the headers of a ring; zero: there is none.
+func occurrenceIn(headers amqp.Table) time.Time {
+	if at, ok := headers["x-occurrence-at"].(int64); ok {
+		return time.UnixMilli(at)
+	}
+	return time.Time{}
 }
 
 // answer answers a ring over RabbitMQ, as a consumer does.
@@ -683,11 +692,14 @@ func (p *process) listen(application string) *receiver {
 				ClaimID    string          `json:"claim_id"`
 				RingAt     time.Time       `json:"ring_at"`
 				Payload    json.RawMessage `json:"payload"`
+				Occurrence struct {
+					At time.Time `json:"at"`
+				} `json:"occurrence"`
 			}
 			if json.Unmarshal([]byte(data), &d) == nil {
 				r.add(receivedRing{
 					messageID: d.MessageID, businessID: d.BusinessID, claimID: d.ClaimID, body: string(d.Payload),
-					arrived: time.Now(), target: d.RingAt,
+					arrived: time.Now(), target: d.RingAt, occurrence: d.Occurrence.At,
 				})
 			}
 		}

@@ -33,11 +33,13 @@ type cli struct {
 	Pause         pauseCommand         `cmd:"" help:"Keep an alarm from ringing until it is resumed."`
 	Resume        resumeCommand        `cmd:"" help:"Schedule a paused alarm again."`
 	Trigger       triggerCommand       `cmd:"" help:"Ring an alarm once, now."`
+	Backfill      backfillCommand      `cmd:"" help:"Ring a repeating alarm for occurrences of the past."`
+	EndBackfill   endBackfillCommand   `cmd:"" help:"End a backfill."`
 	Discard       discardCommand       `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
 	Applications  applicationsCommand  `cmd:"" help:"List the applications that have alarms or settings."`
 	Application   applicationCommand   `cmd:"" help:"Read and change the settings of applications, in the database."`
 	Token         tokenCommand         `cmd:"" help:"Make, list, rotate and revoke access tokens, in the database."`
-	Audit         auditCommand         `cmd:"" help:"Show what people did: kicks, discards, pauses, triggers, changes of settings and tokens."`
+	Audit         auditCommand         `cmd:"" help:"Show what people did: kicks, discards, pauses, triggers, backfills, changes of settings and tokens."`
 	Backup        backupCommand        `cmd:"" help:"Copy a SQLite database to a file while clockd runs on it."`
 	RestoreFinish restoreFinishCommand `cmd:"" help:"Prepare a database that was restored from a backup, before clockd works on it again."`
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/clockd/clockd/client"
 )
@@ -52,3 +53,40 @@ func (p *pauseArgs) run(
 	a, err := act(c, context.Background(), p.Application, p.BusinessID, actOptions(p.Generation, p.Note)...)
 	return p.printAlarm(a, p.orUnknown(p.Application, err))
 }
+
+// backfillCommand rings a repeating alarm for occurrences of the past.
+type backfillCommand struct {
+	pauseArgs
+
+	From  string `required:"" placeholder:"TIME" help:"First instant of the range, like 2026-11-01T00:00:00Z."`
+	Until string `placeholder:"TIME" help:"Last instant of the range; default: now."`
+	Limit *int   `placeholder:"N" help:"Most occurrences, at most 10000: a range with more is refused. Default: the missed_limit of the rule, or 100."`
+	Pace  string `placeholder:"1s" help:"Time from the end of a ring until the next one may begin, from 0s to 24h; default 1s."`
+}
+
+// Run begins the backfill and prints the alarm.
+func (b *backfillCommand) Run() error {
+	rings := client.BackfillRange{Limit: zeroUnless(b.Limit)}
+	var errs [3]error
+	rings.From, errs[0] = instantFlag("from", b.From)
+	rings.Until, errs[1] = instantFlag("until", b.Until)
+	pace, err := durationFlag("pace", b.Pace)
+	errs[2] = err
+	if b.Pace != "" {
+		rings.Pace = &pace
+	}
+	if err := errors.Join(append(errs[:], notZero("limit", b.Limit))...); err != nil {
+		return err
+	}
+	return b.run(func(
+		c *client.Client, ctx context.Context, application, businessID string, options ...client.ActOption,
+	) (*client.Alarm, error) {
+		return c.Backfill(ctx, application, businessID, rings, options...)
+	})
+}
+
+// endBackfillCommand ends a backfill.
+type endBackfillCommand struct{ pauseArgs }
+
+// Run ends the backfill and prints the alarm.
+func (e *endBackfillCommand) Run() error { return e.run((*client.Client).EndBackfill) }

@@ -120,6 +120,13 @@ func describeRepeat(a *client.Alarm) string {
 		fmt.Fprintf(&b, ", %d outside the missed window", o.OutsideWindow)
 	}
 	b.WriteByte('\n')
+	if f := o.Backfill; f != nil {
+		fmt.Fprintf(&b, "  backfill: %d rung, %d failed, %d left", f.Rung, f.Failed, f.Left)
+		if f.Left > 0 {
+			fmt.Fprintf(&b, ", the next one for %s", shown(f.At))
+		}
+		b.WriteByte('\n')
+	}
 	return b.String()
 }
 

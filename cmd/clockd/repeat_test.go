@@ -15,6 +15,7 @@ type occurrenceCounts struct {
 	State      string `json:"state"`
 	Occurrence struct {
 		Triggered *string `json:"triggered_at"`
+		Backfill  struct{ Left, Rung, Failed int64 }
 
 		Rung    int64 `json:"rung"`
 		Missed  int64 `json:"missed"`
@@ -111,6 +112,50 @@ func TestTriggeredAlarmsRingAtOnce(t *testing.T) {
 		eventually(t, "the alarm that rings once rings", func() bool { return r.number() == 3 && p.inState("shop", clock.Rung) == 1 })
 		if c := p.occurrences("shop", "repeats"); c.State != "scheduled" || c.Occurrence.Rung != 0 {
 			t.Errorf("the repeating alarm is %+v", c)
+		}
+	})
+}
+
+// TestBackfillRingsForEachOccurrenceOfItsRange kills the node in the middle of a backfill. Each occurrence of the range
+// arrives, and none that is not in it.
+func TestBackfillRingsForEachOccurrenceOfItsRange(t *testing.T) {
+	t.Parallel()
+	forAll(t, func(t *testing.T, databaseURL string, b *testBroker) {
+		const rings = 8
+		p := startOn(t, databaseURL, b)
+		receivers := []*receiver{receiveFrom(p, b, "shop")}
+		anchor := time.Now().Truncate(time.Second).Add(-rings * time.Hour)
+		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "hourly"),
+			map[string]any{"repeat": map[string]any{"every": "1h", "anchor": anchor.UnixMilli()}})
+		p.must(http.StatusOK, http.MethodPost, alarmPath("shop", "hourly")+"/backfill",
+			map[string]any{"from": anchor.UnixMilli(), "until": anchor.Add(rings*time.Hour - 1).UnixMilli(), "pace": "300ms"})
+		eventually(t, "rings arrive", func() bool { return receivers[0].number() >= 2 })
+		p.kill()
+		p = startOn(t, databaseURL, b)
+		if b == nil {
+			receivers = append(receivers, p.listen("shop"))
+		}
+		eventually(t, "the backfill is over", func() bool { return p.occurrences("shop", "hourly").Occurrence.Backfill.Left == 0 })
+		c := p.occurrences("shop", "hourly")
+		if c.State != "scheduled" || c.Occurrence.Rung != 0 || c.Occurrence.Backfill.Rung != rings || c.Occurrence.Backfill.Failed != 0 {
+			t.Errorf("the alarm is %+v", c)
+		}
+		found, ringOf := map[time.Duration]bool{}, map[string]time.Time{}
+		eventually(t, "the rings arrive", func() bool {
+			for _, r := range receivers {
+				for _, g := range r.all() {
+					if before, copied := ringOf[g.messageID]; copied && !before.Equal(g.occurrence) {
+						t.Errorf("ring %s is of %s, and was of %s", g.messageID, g.occurrence, before)
+					}
+					ringOf[g.messageID], found[g.occurrence.Sub(anchor)] = g.occurrence, true
+				}
+			}
+			return len(found) >= rings
+		})
+		for after := range found {
+			if after%time.Hour != 0 || after < 0 || after >= rings*time.Hour {
+				t.Errorf("a ring of the occurrence %s after the first one", after)
+			}
 		}
 	})
 }

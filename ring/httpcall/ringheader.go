@@ -19,14 +19,15 @@ const (
 	headerRungAt       = "X-Clockd-Rung-At"        // ms since the epoch
 	headerRetryTimes   = "X-Clockd-Retry-Times"
 	headerClaimID      = "X-Clockd-Claim-Id"
-	headerAckTimeout   = "X-Clockd-Ack-Timeout"   // ms; only with ack_timeout
-	headerTraceparent  = "Traceparent"            // only if the set had one
-	headerOccurrence   = "X-Clockd-Occurrence"    // number of the occurrence; only in rings of repeating alarms
-	headerOccurrenceAt = "X-Clockd-Occurrence-At" // time of the occurrence, without jitter; ms since the epoch
-	// Times of the occurrences before and after it, if there are any.
-	headerOccurrencePrevious = "X-Clockd-Occurrence-Previous-At"
-	headerOccurrenceNext     = "X-Clockd-Occurrence-Next-At"
+	headerAckTimeout   = "X-Clockd-Ack-Timeout" // ms; only with ack_timeout
+	headerTraceparent  = "Traceparent"          // only if the set had one
 )
+
+// occurrenceHeaders are the headers of rings of repeating alarms.
+var occurrenceHeaders = clock.OccurrenceNames{
+	Number: "X-Clockd-Occurrence", At: "X-Clockd-Occurrence-At",
+	PreviousAt: "X-Clockd-Occurrence-Previous-At", NextAt: "X-Clockd-Occurrence-Next-At",
+}
 
 // SetRing sets the headers of a ring.
 func SetRing(header http.Header, r *clock.Ring) {
@@ -45,17 +46,5 @@ func SetRing(header http.Header, r *clock.Ring) {
 	if r.Traceparent != "" {
 		header.Set(headerTraceparent, r.Traceparent)
 	}
-	o := r.Occurrence()
-	if o.Number == 0 {
-		return
-	}
-	number(headerOccurrence, o.Number)
-	number(headerOccurrenceAt, o.At)
-	previous, next := r.OccurrencesBeside()
-	if previous != clock.NoInstant {
-		number(headerOccurrencePrevious, int64(previous))
-	}
-	if next != clock.NoInstant {
-		number(headerOccurrenceNext, int64(next))
-	}
+	r.EachOccurrenceNumber(&occurrenceHeaders, number)
 }

@@ -21,12 +21,12 @@ const (
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
-	headerOccurrence   = "x-occurrence"    // number of the occurrence; only in rings of repeating alarms
-	headerOccurrenceAt = "x-occurrence-at" // time of the occurrence, without jitter
-	// Times of the occurrences before and after it, if there are any.
-	headerOccurrencePrevious = "x-occurrence-previous-at"
-	headerOccurrenceNext     = "x-occurrence-next-at"
 )
+
+// occurrenceHeaders are the headers of rings of repeating alarms.
+var occurrenceHeaders = clock.OccurrenceNames{
+	Number: "x-occurrence", At: "x-occurrence-at", PreviousAt: "x-occurrence-previous-at", NextAt: "x-occurrence-next-at",
+}
 
 // recordOf returns the record of a ring.
 func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
@@ -63,16 +63,6 @@ func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
 	if r.Traceparent != "" {
 		add(headerTraceparent, r.Traceparent)
 	}
-	if o := r.Occurrence(); o.Number != 0 {
-		add(headerOccurrence, strconv.FormatInt(o.Number, 10))
-		add(headerOccurrenceAt, strconv.FormatInt(o.At, 10))
-		previous, next := r.OccurrencesBeside()
-		if previous != clock.NoInstant {
-			add(headerOccurrencePrevious, strconv.FormatInt(int64(previous), 10))
-		}
-		if next != clock.NoInstant {
-			add(headerOccurrenceNext, strconv.FormatInt(int64(next), 10))
-		}
-	}
+	r.EachOccurrenceNumber(&occurrenceHeaders, func(name string, n int64) { add(name, strconv.FormatInt(n, 10)) })
 	return rec
 }

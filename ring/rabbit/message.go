@@ -31,13 +31,12 @@ const (
 	headerRetryTimes   = "x-retry-times"
 	headerClaimID      = "x-claim-id"
 	headerTraceparent  = "traceparent"
-	// Only rings of repeating alarms have these: the number of the occurrence, its time in milliseconds since the epoch,
-	// and the times of the occurrences before and after it, if there are any.
-	headerOccurrence         = "x-occurrence"
-	headerOccurrenceAt       = "x-occurrence-at"
-	headerOccurrencePrevious = "x-occurrence-previous-at"
-	headerOccurrenceNext     = "x-occurrence-next-at"
 )
+
+// occurrenceHeaders are the headers of rings of repeating alarms.
+var occurrenceHeaders = clock.OccurrenceNames{
+	Number: "x-occurrence", At: "x-occurrence-at", PreviousAt: "x-occurrence-previous-at", NextAt: "x-occurrence-next-at",
+}
 
 // Names of the headers that the ring of a message has beside the message's own.
 const (
@@ -174,17 +173,7 @@ func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey strin
 	if r.Traceparent != "" {
 		b = wire.AppendText(b, headerTraceparent, r.Traceparent)
 	}
-	if o := r.Occurrence(); o.Number != 0 {
-		b = wire.AppendInt64(b, headerOccurrence, o.Number)
-		b = wire.AppendInt64(b, headerOccurrenceAt, o.At)
-		previous, next := r.OccurrencesBeside()
-		if previous != clock.NoInstant {
-			b = wire.AppendInt64(b, headerOccurrencePrevious, int64(previous))
-		}
-		if next != clock.NoInstant {
-			b = wire.AppendInt64(b, headerOccurrenceNext, int64(next))
-		}
-	}
+	r.EachOccurrenceNumber(&occurrenceHeaders, func(name string, n int64) { b = wire.AppendInt64(b, name, n) })
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b
 }

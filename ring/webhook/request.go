@@ -110,12 +110,12 @@ type ringEnvelope struct {
 	RungAt      string              `json:"rung_at"`
 	ClaimID     string              `json:"claim_id"`
 	ContentType string              `json:"content_type"`
-	Occurrence  *occurrenceEnvelope `json:"occurrence,omitempty"` // nil: the alarm rings once
+	Occurrence  *occurrenceEnvelope `json:"occurrence,omitempty"` // nil: the alarm rings once, or a person triggered the ring
 }
 
 // occurrenceEnvelope is the occurrence of a repeating alarm.
 type occurrenceEnvelope struct {
-	Number     int64   `json:"number"`
+	Number     *int64  `json:"number"`      // nil: an occurrence of a backfill
 	At         string  `json:"at"`          // without jitter
 	PreviousAt *string `json:"previous_at"` // nil: the first occurrence
 	NextAt     *string `json:"next_at"`     // nil: the last occurrence
@@ -123,8 +123,12 @@ type occurrenceEnvelope struct {
 
 func occurrenceOf(r *clock.Ring) *occurrenceEnvelope {
 	o := r.Occurrence()
-	if o.Number == 0 {
+	if o.At == 0 {
 		return nil
+	}
+	var number *int64
+	if o.Number != 0 {
+		number = &o.Number
 	}
 	text := func(at clock.Instant) *string {
 		if at == clock.NoInstant {
@@ -133,7 +137,7 @@ func occurrenceOf(r *clock.Ring) *occurrenceEnvelope {
 		return new(timeText(at))
 	}
 	previous, next := r.OccurrencesBeside()
-	return &occurrenceEnvelope{Number: o.Number, At: timeText(clock.Instant(o.At)), PreviousAt: text(previous), NextAt: text(next)}
+	return &occurrenceEnvelope{Number: number, At: timeText(clock.Instant(o.At)), PreviousAt: text(previous), NextAt: text(next)}
 }
 
 // envelope returns the ring as a JSON object, with its payload in the form in which it was given: JSON byte for byte.

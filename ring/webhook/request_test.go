@@ -181,6 +181,7 @@ func TestSignatureHasTheValueOfTheSpecification(t *testing.T) {
 
 func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 	t.Parallel()
+	const backfilled = "ring of a backfill"
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP, func(e *Endpoint) { e.Body = EnvelopeBody })
 	for _, c := range []struct {
@@ -193,8 +194,18 @@ func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 		{clock.Binary, "\x00\xff", `,"base64":"AP8="` + "\n}"},
 		{clock.NoPayload, "", `"content_type":"application/vnd.shop+json","occurrence":{"number":5,"at":"2023-11-14T22:13:20.900Z",` +
 			`"previous_at":"2023-11-13T18:26:40.000Z","next_at":"2023-11-16T02:00:00.000Z"}}`},
+		{clock.NoPayload, backfilled, `"occurrence":{"number":null,"at":"2023-11-14T22:13:20.000Z","previous_at":null,"next_at":"2023-11-14T22:14:20.000Z"}}`},
 	} {
 		ring := fullRing()
+		if c.payload == backfilled {
+			c.payload = ""
+			rule, err := repeat.Parse(repeat.Spec{Every: 60_000, Anchor: new(int64(20_000))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ring.Repetition.Rule = &rule
+			ring.Before.Progress.Backfill = clock.BackfillProgress{Rings: true, At: 1_700_000_000_000, Left: 1}
+		}
 		ring.Payload, ring.PayloadKind = []byte(c.payload), c.kind
 		wantKinds(t, b.deliver(ring), clock.Confirmed)
 		r := got.take(t)

@@ -116,7 +116,7 @@ func (m *model) write(rt *rapid.T) {
 }
 
 func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
-	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "resend", "kick", "discard", "pause", "resume", "trigger"}).Draw(rt, "op") {
+	switch rapid.SampledFrom([]string{"set", "set", "set", "cancel", "answer", "answer", "resend", "kick", "discard", "pause", "resume", "trigger", "backfill", "end backfill"}).Draw(rt, "op") {
 	case "cancel":
 		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: rapid.Bool().Draw(rt, "brief")}}
 	case "answer":
@@ -136,6 +136,10 @@ func (m *model) drawOp(rt *rapid.T, k clock.Key) clock.Op {
 		return clock.Op{Resume: &clock.Resume{Key: k}}
 	case "trigger":
 		return clock.Op{Trigger: &clock.Trigger{Key: k}}
+	case "backfill":
+		return clock.Op{Backfill: &clock.Backfill{Key: k, From: m.now - 20_000, Until: clock.NoInstant, Pace: time.Second}}
+	case "end backfill":
+		return clock.Op{EndBackfill: &clock.EndBackfill{Key: k}}
 	default:
 		return m.drawSet(rt, k)
 	}

@@ -128,6 +128,44 @@ func testTrigger(t *testing.T, f *fixture) {
 	}
 }
 
+// testBackfill demands that an alarm rings once for each occurrence of a range of the past, besides its plan, with its
+// pace, and that the end of a backfill leaves nothing of it.
+func testBackfill(t *testing.T, f *fixture) {
+	const anchor clock.Instant = t0 - 5000
+	k := key("repeats")
+	id := f.set(t0-500, set("repeats", t0, repeating(anchor, func(s *repeat.Spec) { s.Every = 60_000 })))[0]
+	plan := f.get("repeats").Progress
+	backfill := clock.Op{Backfill: &clock.Backfill{Key: k, From: 0, Until: clock.NoInstant, Pace: 2 * time.Second}}
+	same(t, "backfill", f.write(t0, backfill)[0].Verdict, clock.Amend)
+	same(t, "a second backfill", f.write(t0, backfill)[0].Verdict, clock.Refuse)
+	ring := func(now clock.Instant) {
+		t.Helper()
+		c := f.claim(now, id)
+		c.wantRings(id)
+		same(t, "occurrence", c.Rings[0].Occurrence(), repeat.Occurrence{At: int64(anchor)})
+		same(t, "ring time", c.Rings[0].RingAt, now)
+		c.settle(now, everyRing(clock.Confirmed))
+	}
+	ring(t0)
+	plan.RingsBefore, plan.Backfill = 1, clock.BackfillProgress{Rung: 1}
+	same(t, "progress", f.get("repeats").Progress, plan)
+	same(t, "next ring", f.get("repeats").NextTryTime, anchor+60_000)
+
+	now := anchor + 60_000
+	c := f.claim(now, id)
+	same(t, "occurrence", c.Rings[0].Occurrence().Number, 1)
+	c.settle(now, everyRing(clock.Confirmed))
+	same(t, "backfill", f.write(now, backfill)[0].Verdict, clock.Amend)
+	ring(now)
+	same(t, "left", f.get("repeats").Progress.Backfill.Left, 1)
+	same(t, "next ring", f.get("repeats").NextTryTime, now+2000)
+	same(t, "end", f.write(now, clock.Op{EndBackfill: &clock.EndBackfill{Key: k}})[0].Verdict, clock.Amend)
+	same(t, "end of nothing", f.write(now, clock.Op{EndBackfill: &clock.EndBackfill{Key: k}})[0].Verdict, clock.Keep)
+	a := f.get("repeats")
+	same(t, "backfill", a.Progress.Backfill, clock.BackfillProgress{Rung: 1})
+	same(t, "next ring", a.NextTryTime, now+60_000)
+}
+
 // testRepeatMissed demands that missed occurrences are counted as the rule says, that a row whose occurrences were all
 // missed moves without a ring, and that a lost or released claim leaves no trace.
 func testRepeatMissed(t *testing.T, f *fixture) {

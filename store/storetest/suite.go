@@ -37,6 +37,7 @@ func cases() []testCase {
 		{name: "random rows get the fate of FateOf", claims: testFates},
 		{name: "a ring moves a repeating alarm to its next occurrence", claims: testRepeat},
 		{name: "missed occurrences are counted", claims: testRepeatMissed},
+		{name: "a backfill rings besides the occurrences", claims: testBackfill},
 		{name: "a trigger rings besides the occurrences", claims: testTrigger},
 		{name: "missed occurrences outside the window do not ring", claims: testRepeatWindow},
 		{name: "alarms pause after failed occurrences", claims: testRepeatPauses},

@@ -112,6 +112,7 @@ function contentFacts(alarm) {
     ['Latest time to ring', when(alarm.latest_ring_at, 'none: it rings however late it is')],
     ['Rule', alarm.repeat && Object.entries(alarm.repeat).map(([name, value]) => `${name}: ${value}`).join(', ')],
     ['Occurrences', o && `number ${count(o.number)}: ${count(o.rung)} rung, ${count(o.missed)} missed, ${alarm.repeat.missed_window ? `${count(o.outside_window)} outside the missed window, ` : ''}${count(o.skipped)} skipped, ${count(o.failed)} failed`],
+    ['Backfill', o && o.backfill && `${count(o.backfill.rung)} rung, ${count(o.backfill.failed)} failed, ${count(o.backfill.left)} left`],
     ['Lateness', o && o.rung > 0 ? `latest ${duration(o.lateness_ms / 1000)}, largest ${duration(o.lateness_max_ms / 1000)}` : null],
     ['Acknowledgement', alarm.ack_timeout ? `within ${alarm.ack_timeout}, at most ${plural(alarm.max_rings, 'ring')}` : 'not wanted'],
     ['Retries', `${alarm.retry.limit === null ? 'until the latest time to ring' : `at most ${alarm.retry.limit}`}, waits from ${alarm.retry.initial} to ${alarm.retry.cap}, factor ${alarm.retry.factor}`],

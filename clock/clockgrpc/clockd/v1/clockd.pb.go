@@ -641,7 +641,9 @@ type Occurrence struct {
 	// Time of the occurrence before this one, whether it rang or not. Absent: this is the first one.
 	PreviousAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=previous_at,json=previousAt,proto3" json:"previous_at,omitempty"`
 	// When a person triggered the ring that is due now or in flight, and rings before this occurrence. Absent: there is none.
-	TriggeredAt   *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=triggered_at,json=triggeredAt,proto3" json:"triggered_at,omitempty"`
+	TriggeredAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=triggered_at,json=triggeredAt,proto3" json:"triggered_at,omitempty"`
+	// The current backfill, or the latest of the generation. Absent: none.
+	Backfill      *BackfillProgress `protobuf:"bytes,15,opt,name=backfill,proto3" json:"backfill,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -774,6 +776,95 @@ func (x *Occurrence) GetTriggeredAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Occurrence) GetBackfill() *BackfillProgress {
+	if x != nil {
+		return x.Backfill
+	}
+	return nil
+}
+
+// BackfillProgress is how far a backfill has come.
+type BackfillProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Rings that are not over. 0: the backfill is over.
+	Left int64 `protobuf:"varint,1,opt,name=left,proto3" json:"left,omitempty"`
+	// Rings that were confirmed, and acknowledged where the alarm wants that.
+	Rung int64 `protobuf:"varint,2,opt,name=rung,proto3" json:"rung,omitempty"`
+	// Rings that ended otherwise.
+	Failed int64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Occurrence that rings now, or next. Absent: the backfill is over.
+	At *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// Earliest time of that ring. Absent: the backfill is over.
+	DueAt         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillProgress) Reset() {
+	*x = BackfillProgress{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillProgress) ProtoMessage() {}
+
+func (x *BackfillProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillProgress.ProtoReflect.Descriptor instead.
+func (*BackfillProgress) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BackfillProgress) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *BackfillProgress) GetRung() int64 {
+	if x != nil {
+		return x.Rung
+	}
+	return 0
+}
+
+func (x *BackfillProgress) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *BackfillProgress) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *BackfillProgress) GetDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DueAt
+	}
+	return nil
+}
+
 // RetryPolicy says when a failed try is repeated. A wait is drawn from half of it to the whole.
 type RetryPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -791,7 +882,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +894,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[2]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +907,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{2}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RetryPolicy) GetInitial() *durationpb.Duration {
@@ -898,7 +989,7 @@ type AlarmSpec struct {
 
 func (x *AlarmSpec) Reset() {
 	*x = AlarmSpec{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1001,7 @@ func (x *AlarmSpec) String() string {
 func (*AlarmSpec) ProtoMessage() {}
 
 func (x *AlarmSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[3]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1014,7 @@ func (x *AlarmSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmSpec.ProtoReflect.Descriptor instead.
 func (*AlarmSpec) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{3}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AlarmSpec) GetBusinessId() string {
@@ -1159,7 +1250,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1262,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[4]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1275,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{4}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Message) GetExchange() string {
@@ -1290,7 +1381,7 @@ type Alarm struct {
 
 func (x *Alarm) Reset() {
 	*x = Alarm{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1393,7 @@ func (x *Alarm) String() string {
 func (*Alarm) ProtoMessage() {}
 
 func (x *Alarm) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[5]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1406,7 @@ func (x *Alarm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alarm.ProtoReflect.Descriptor instead.
 func (*Alarm) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{5}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Alarm) GetApplication() string {
@@ -1632,7 +1723,7 @@ type Blocker struct {
 
 func (x *Blocker) Reset() {
 	*x = Blocker{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1735,7 @@ func (x *Blocker) String() string {
 func (*Blocker) ProtoMessage() {}
 
 func (x *Blocker) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[6]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1748,7 @@ func (x *Blocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blocker.ProtoReflect.Descriptor instead.
 func (*Blocker) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{6}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Blocker) GetCode() string {
@@ -1704,7 +1795,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1807,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[7]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1820,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{7}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Attempt) GetGeneration() int64 {
@@ -1794,7 +1885,7 @@ type SetRequest struct {
 
 func (x *SetRequest) Reset() {
 	*x = SetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1897,7 @@ func (x *SetRequest) String() string {
 func (*SetRequest) ProtoMessage() {}
 
 func (x *SetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[8]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1910,7 @@ func (x *SetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRequest.ProtoReflect.Descriptor instead.
 func (*SetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{8}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetRequest) GetApplication() string {
@@ -1851,7 +1942,7 @@ type SetResponse struct {
 
 func (x *SetResponse) Reset() {
 	*x = SetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1954,7 @@ func (x *SetResponse) String() string {
 func (*SetResponse) ProtoMessage() {}
 
 func (x *SetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[9]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1967,7 @@ func (x *SetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetResponse.ProtoReflect.Descriptor instead.
 func (*SetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{9}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetResponse) GetAlarm() *Alarm {
@@ -1915,7 +2006,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2018,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[10]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2031,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{10}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CancelRequest) GetApplication() string {
@@ -1975,7 +2066,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1987,7 +2078,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[11]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2000,7 +2091,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{11}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CancelResponse) GetAlarm() *Alarm {
@@ -2027,7 +2118,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2039,7 +2130,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[12]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2052,7 +2143,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{12}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PauseRequest) GetApplication() string {
@@ -2094,7 +2185,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2197,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[13]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2210,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{13}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PauseResponse) GetAlarm() *Alarm {
@@ -2146,7 +2237,7 @@ type TriggerRequest struct {
 
 func (x *TriggerRequest) Reset() {
 	*x = TriggerRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2249,7 @@ func (x *TriggerRequest) String() string {
 func (*TriggerRequest) ProtoMessage() {}
 
 func (x *TriggerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[14]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2262,7 @@ func (x *TriggerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerRequest.ProtoReflect.Descriptor instead.
 func (*TriggerRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{14}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TriggerRequest) GetApplication() string {
@@ -2213,7 +2304,7 @@ type TriggerResponse struct {
 
 func (x *TriggerResponse) Reset() {
 	*x = TriggerResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2316,7 @@ func (x *TriggerResponse) String() string {
 func (*TriggerResponse) ProtoMessage() {}
 
 func (x *TriggerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[15]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,10 +2329,284 @@ func (x *TriggerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerResponse.ProtoReflect.Descriptor instead.
 func (*TriggerResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{15}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TriggerResponse) GetAlarm() *Alarm {
+	if x != nil {
+		return x.Alarm
+	}
+	return nil
+}
+
+// BackfillRequest asks that a repeating alarm rings once for each occurrence of a range of the past.
+type BackfillRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Generation that the alarm must have. Not given: any.
+	Generation *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	// Reason, which the audit has; at most 300 bytes.
+	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	// First instant of the range, inclusive.
+	From *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
+	// Last instant of the range, inclusive. Not given, or in the future: now.
+	Until *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
+	// Most occurrences, at most 10000; a range with more is refused. 0: the missed_limit of the rule, or 100.
+	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Time from the end of a ring until the next one may begin, at most 24 h. Not given: 1 s.
+	Pace          *durationpb.Duration `protobuf:"bytes,8,opt,name=pace,proto3" json:"pace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillRequest) Reset() {
+	*x = BackfillRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillRequest) ProtoMessage() {}
+
+func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
+func (*BackfillRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *BackfillRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *BackfillRequest) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *BackfillRequest) GetGeneration() int64 {
+	if x != nil && x.Generation != nil {
+		return *x.Generation
+	}
+	return 0
+}
+
+func (x *BackfillRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *BackfillRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *BackfillRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *BackfillRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *BackfillRequest) GetPace() *durationpb.Duration {
+	if x != nil {
+		return x.Pace
+	}
+	return nil
+}
+
+// BackfillResponse has the alarm after the begin of the backfill.
+type BackfillResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The alarm, with occurrence.backfill.
+	Alarm         *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackfillResponse) Reset() {
+	*x = BackfillResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackfillResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackfillResponse) ProtoMessage() {}
+
+func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
+func (*BackfillResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BackfillResponse) GetAlarm() *Alarm {
+	if x != nil {
+		return x.Alarm
+	}
+	return nil
+}
+
+// EndBackfillRequest asks that no further ring of a backfill begins.
+type EndBackfillRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the alarm belongs to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The application's own name for the alarm.
+	BusinessId string `protobuf:"bytes,2,opt,name=business_id,json=businessId,proto3" json:"business_id,omitempty"`
+	// Generation that the alarm must have. Not given: any.
+	Generation *int64 `protobuf:"varint,3,opt,name=generation,proto3,oneof" json:"generation,omitempty"`
+	// Reason, which the audit has; at most 300 bytes.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndBackfillRequest) Reset() {
+	*x = EndBackfillRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndBackfillRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndBackfillRequest) ProtoMessage() {}
+
+func (x *EndBackfillRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndBackfillRequest.ProtoReflect.Descriptor instead.
+func (*EndBackfillRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *EndBackfillRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *EndBackfillRequest) GetBusinessId() string {
+	if x != nil {
+		return x.BusinessId
+	}
+	return ""
+}
+
+func (x *EndBackfillRequest) GetGeneration() int64 {
+	if x != nil && x.Generation != nil {
+		return *x.Generation
+	}
+	return 0
+}
+
+func (x *EndBackfillRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// EndBackfillResponse has the alarm after the end of the backfill.
+type EndBackfillResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The alarm. A ring without acknowledgement so far is the last ring of the backfill.
+	Alarm         *Alarm `protobuf:"bytes,1,opt,name=alarm,proto3" json:"alarm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndBackfillResponse) Reset() {
+	*x = EndBackfillResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndBackfillResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndBackfillResponse) ProtoMessage() {}
+
+func (x *EndBackfillResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndBackfillResponse.ProtoReflect.Descriptor instead.
+func (*EndBackfillResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *EndBackfillResponse) GetAlarm() *Alarm {
 	if x != nil {
 		return x.Alarm
 	}
@@ -2265,7 +2630,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2642,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[16]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2655,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{16}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeRequest) GetApplication() string {
@@ -2332,7 +2697,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2709,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[17]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2722,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{17}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeResponse) GetAlarm() *Alarm {
@@ -2380,7 +2745,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2757,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[18]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2770,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{18}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetRequest) GetApplication() string {
@@ -2435,7 +2800,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2812,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[19]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2825,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{19}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetResponse) GetAlarm() *Alarm {
@@ -2500,7 +2865,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2877,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[20]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2890,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{20}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListRequest) GetApplication() string {
@@ -2590,7 +2955,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2967,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[21]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2980,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{21}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListResponse) GetAlarms() []*Alarm {
@@ -2649,7 +3014,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +3026,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[22]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +3039,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{22}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Problem) GetCode() string {
@@ -2708,7 +3073,7 @@ func (x *Problem) GetRetryAfter() *durationpb.Duration {
 // RingOccurrence is the occurrence that rings.
 type RingOccurrence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 for the first occurrence of a generation.
+	// 1 for the first occurrence of a generation. 0: the ring belongs to a backfill.
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// Its time, without jitter.
 	At *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
@@ -2722,7 +3087,7 @@ type RingOccurrence struct {
 
 func (x *RingOccurrence) Reset() {
 	*x = RingOccurrence{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +3099,7 @@ func (x *RingOccurrence) String() string {
 func (*RingOccurrence) ProtoMessage() {}
 
 func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[23]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +3112,7 @@ func (x *RingOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingOccurrence.ProtoReflect.Descriptor instead.
 func (*RingOccurrence) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{23}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RingOccurrence) GetNumber() int64 {
@@ -2819,7 +3184,7 @@ type Ring struct {
 
 func (x *Ring) Reset() {
 	*x = Ring{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +3196,7 @@ func (x *Ring) String() string {
 func (*Ring) ProtoMessage() {}
 
 func (x *Ring) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[24]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +3209,7 @@ func (x *Ring) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ring.ProtoReflect.Descriptor instead.
 func (*Ring) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{24}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Ring) GetMessageId() string {
@@ -3004,7 +3369,7 @@ type RingsRequest struct {
 
 func (x *RingsRequest) Reset() {
 	*x = RingsRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3016,7 +3381,7 @@ func (x *RingsRequest) String() string {
 func (*RingsRequest) ProtoMessage() {}
 
 func (x *RingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[25]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3029,7 +3394,7 @@ func (x *RingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsRequest.ProtoReflect.Descriptor instead.
 func (*RingsRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{25}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RingsRequest) GetApplication() string {
@@ -3062,7 +3427,7 @@ type RingsResponse struct {
 
 func (x *RingsResponse) Reset() {
 	*x = RingsResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3439,7 @@ func (x *RingsResponse) String() string {
 func (*RingsResponse) ProtoMessage() {}
 
 func (x *RingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[26]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3452,7 @@ func (x *RingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingsResponse.ProtoReflect.Descriptor instead.
 func (*RingsResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{26}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RingsResponse) GetRings() []*Ring {
@@ -3132,7 +3497,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3144,7 +3509,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[27]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3157,7 +3522,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{27}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AnswerRequest) GetApplication() string {
@@ -3213,7 +3578,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3590,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[28]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3603,7 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{28}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AnswerResponse) GetAlarm() *Alarm {
@@ -3263,7 +3628,7 @@ type OccurrencesRequest struct {
 
 func (x *OccurrencesRequest) Reset() {
 	*x = OccurrencesRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3640,7 @@ func (x *OccurrencesRequest) String() string {
 func (*OccurrencesRequest) ProtoMessage() {}
 
 func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[29]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3653,7 @@ func (x *OccurrencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OccurrencesRequest.ProtoReflect.Descriptor instead.
 func (*OccurrencesRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{29}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OccurrencesRequest) GetApplication() string {
@@ -3325,7 +3690,7 @@ type OccurrencesResponse struct {
 
 func (x *OccurrencesResponse) Reset() {
 	*x = OccurrencesResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3702,7 @@ func (x *OccurrencesResponse) String() string {
 func (*OccurrencesResponse) ProtoMessage() {}
 
 func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[30]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3715,7 @@ func (x *OccurrencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OccurrencesResponse.ProtoReflect.Descriptor instead.
 func (*OccurrencesResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{30}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OccurrencesResponse) GetTimeZoneData() string {
@@ -3382,7 +3747,7 @@ type NextOccurrence struct {
 
 func (x *NextOccurrence) Reset() {
 	*x = NextOccurrence{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3394,7 +3759,7 @@ func (x *NextOccurrence) String() string {
 func (*NextOccurrence) ProtoMessage() {}
 
 func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[31]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3407,7 +3772,7 @@ func (x *NextOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextOccurrence.ProtoReflect.Descriptor instead.
 func (*NextOccurrence) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{31}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NextOccurrence) GetNumber() int64 {
@@ -3446,7 +3811,7 @@ type BatchRequest struct {
 
 func (x *BatchRequest) Reset() {
 	*x = BatchRequest{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3458,7 +3823,7 @@ func (x *BatchRequest) String() string {
 func (*BatchRequest) ProtoMessage() {}
 
 func (x *BatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[32]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3471,7 +3836,7 @@ func (x *BatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRequest.ProtoReflect.Descriptor instead.
 func (*BatchRequest) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{32}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BatchRequest) GetApplication() string {
@@ -3506,7 +3871,7 @@ type BatchResponse struct {
 
 func (x *BatchResponse) Reset() {
 	*x = BatchResponse{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3518,7 +3883,7 @@ func (x *BatchResponse) String() string {
 func (*BatchResponse) ProtoMessage() {}
 
 func (x *BatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[33]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3531,7 +3896,7 @@ func (x *BatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResponse.ProtoReflect.Descriptor instead.
 func (*BatchResponse) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{33}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BatchResponse) GetResults() []*BatchResult {
@@ -3562,7 +3927,7 @@ type BatchResult struct {
 
 func (x *BatchResult) Reset() {
 	*x = BatchResult{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[34]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3939,7 @@ func (x *BatchResult) String() string {
 func (*BatchResult) ProtoMessage() {}
 
 func (x *BatchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[34]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3952,7 @@ func (x *BatchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResult.ProtoReflect.Descriptor instead.
 func (*BatchResult) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{34}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BatchResult) GetBusinessId() string {
@@ -3647,7 +4012,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_clockd_v1_clockd_proto_msgTypes[35]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3659,7 +4024,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_clockd_v1_clockd_proto_msgTypes[35]
+	mi := &file_clockd_v1_clockd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3672,7 +4037,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{35}
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Failure) GetCode() int32 {
@@ -3720,7 +4085,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"skip_dates\x18\x0e \x03(\tR\tskipDates\x12>\n" +
 	"\rmissed_window\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\fmissedWindow\x12\x1f\n" +
 	"\vpause_after\x18\x10 \x01(\x05R\n" +
-	"pauseAfter\"\x9b\x04\n" +
+	"pauseAfter\"\xd4\x04\n" +
 	"\n" +
 	"Occurrence\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -3739,7 +4104,14 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\rfailed_in_row\x18\f \x01(\x05R\vfailedInRow\x12;\n" +
 	"\vprevious_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"previousAt\x12=\n" +
-	"\ftriggered_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vtriggeredAt\"\xbc\x01\n" +
+	"\ftriggered_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vtriggeredAt\x127\n" +
+	"\bbackfill\x18\x0f \x01(\v2\x1b.clockd.v1.BackfillProgressR\bbackfill\"\xb1\x01\n" +
+	"\x10BackfillProgress\x12\x12\n" +
+	"\x04left\x18\x01 \x01(\x03R\x04left\x12\x12\n" +
+	"\x04rung\x18\x02 \x01(\x03R\x04rung\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x121\n" +
+	"\x06due_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05dueAt\"\xbc\x01\n" +
 	"\vRetryPolicy\x123\n" +
 	"\ainitial\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\ainitial\x12\x1b\n" +
 	"\x06factor\x18\x02 \x01(\x01H\x00R\x06factor\x88\x01\x01\x12+\n" +
@@ -3887,6 +4259,32 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x04note\x18\x04 \x01(\tR\x04noteB\r\n" +
 	"\v_generation\"9\n" +
 	"\x0fTriggerResponse\x12&\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\xc3\x02\n" +
+	"\x0fBackfillRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x02 \x01(\tR\n" +
+	"businessId\x12#\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03H\x00R\n" +
+	"generation\x88\x01\x01\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\x12.\n" +
+	"\x04from\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x120\n" +
+	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05limit\x18\a \x01(\x05R\x05limit\x12-\n" +
+	"\x04pace\x18\b \x01(\v2\x19.google.protobuf.DurationR\x04paceB\r\n" +
+	"\v_generation\":\n" +
+	"\x10BackfillResponse\x12&\n" +
+	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x9f\x01\n" +
+	"\x12EndBackfillRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
+	"\vbusiness_id\x18\x02 \x01(\tR\n" +
+	"businessId\x12#\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x03H\x00R\n" +
+	"generation\x88\x01\x01\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04noteB\r\n" +
+	"\v_generation\"=\n" +
+	"\x13EndBackfillResponse\x12&\n" +
 	"\x05alarm\x18\x01 \x01(\v2\x10.clockd.v1.AlarmR\x05alarm\"\x9a\x01\n" +
 	"\rResumeRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
@@ -4049,13 +4447,15 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x11OVERLAP_QUEUE_ONE\x10\x02*-\n" +
 	"\x03Dst\x12\x13\n" +
 	"\x0fDST_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rDST_RING_ONCE\x10\x012\xb6\x05\n" +
+	"\rDST_RING_ONCE\x10\x012\xc9\x06\n" +
 	"\fAlarmService\x124\n" +
 	"\x03Set\x12\x15.clockd.v1.SetRequest\x1a\x16.clockd.v1.SetResponse\x12=\n" +
 	"\x06Cancel\x12\x18.clockd.v1.CancelRequest\x1a\x19.clockd.v1.CancelResponse\x12:\n" +
 	"\x05Pause\x12\x17.clockd.v1.PauseRequest\x1a\x18.clockd.v1.PauseResponse\x12=\n" +
 	"\x06Resume\x12\x18.clockd.v1.ResumeRequest\x1a\x19.clockd.v1.ResumeResponse\x12@\n" +
-	"\aTrigger\x12\x19.clockd.v1.TriggerRequest\x1a\x1a.clockd.v1.TriggerResponse\x124\n" +
+	"\aTrigger\x12\x19.clockd.v1.TriggerRequest\x1a\x1a.clockd.v1.TriggerResponse\x12C\n" +
+	"\bBackfill\x12\x1a.clockd.v1.BackfillRequest\x1a\x1b.clockd.v1.BackfillResponse\x12L\n" +
+	"\vEndBackfill\x12\x1d.clockd.v1.EndBackfillRequest\x1a\x1e.clockd.v1.EndBackfillResponse\x124\n" +
 	"\x03Get\x12\x15.clockd.v1.GetRequest\x1a\x16.clockd.v1.GetResponse\x127\n" +
 	"\x04List\x12\x16.clockd.v1.ListRequest\x1a\x17.clockd.v1.ListResponse\x12:\n" +
 	"\x05Batch\x12\x17.clockd.v1.BatchRequest\x1a\x18.clockd.v1.BatchResponse\x12<\n" +
@@ -4076,7 +4476,7 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 }
 
 var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_clockd_v1_clockd_proto_goTypes = []any{
 	(State)(0),                    // 0: clockd.v1.State
 	(Condition)(0),                // 1: clockd.v1.Condition
@@ -4087,147 +4487,164 @@ var file_clockd_v1_clockd_proto_goTypes = []any{
 	(Dst)(0),                      // 6: clockd.v1.Dst
 	(*Repeat)(nil),                // 7: clockd.v1.Repeat
 	(*Occurrence)(nil),            // 8: clockd.v1.Occurrence
-	(*RetryPolicy)(nil),           // 9: clockd.v1.RetryPolicy
-	(*AlarmSpec)(nil),             // 10: clockd.v1.AlarmSpec
-	(*Message)(nil),               // 11: clockd.v1.Message
-	(*Alarm)(nil),                 // 12: clockd.v1.Alarm
-	(*Blocker)(nil),               // 13: clockd.v1.Blocker
-	(*Attempt)(nil),               // 14: clockd.v1.Attempt
-	(*SetRequest)(nil),            // 15: clockd.v1.SetRequest
-	(*SetResponse)(nil),           // 16: clockd.v1.SetResponse
-	(*CancelRequest)(nil),         // 17: clockd.v1.CancelRequest
-	(*CancelResponse)(nil),        // 18: clockd.v1.CancelResponse
-	(*PauseRequest)(nil),          // 19: clockd.v1.PauseRequest
-	(*PauseResponse)(nil),         // 20: clockd.v1.PauseResponse
-	(*TriggerRequest)(nil),        // 21: clockd.v1.TriggerRequest
-	(*TriggerResponse)(nil),       // 22: clockd.v1.TriggerResponse
-	(*ResumeRequest)(nil),         // 23: clockd.v1.ResumeRequest
-	(*ResumeResponse)(nil),        // 24: clockd.v1.ResumeResponse
-	(*GetRequest)(nil),            // 25: clockd.v1.GetRequest
-	(*GetResponse)(nil),           // 26: clockd.v1.GetResponse
-	(*ListRequest)(nil),           // 27: clockd.v1.ListRequest
-	(*ListResponse)(nil),          // 28: clockd.v1.ListResponse
-	(*Problem)(nil),               // 29: clockd.v1.Problem
-	(*RingOccurrence)(nil),        // 30: clockd.v1.RingOccurrence
-	(*Ring)(nil),                  // 31: clockd.v1.Ring
-	(*RingsRequest)(nil),          // 32: clockd.v1.RingsRequest
-	(*RingsResponse)(nil),         // 33: clockd.v1.RingsResponse
-	(*AnswerRequest)(nil),         // 34: clockd.v1.AnswerRequest
-	(*AnswerResponse)(nil),        // 35: clockd.v1.AnswerResponse
-	(*OccurrencesRequest)(nil),    // 36: clockd.v1.OccurrencesRequest
-	(*OccurrencesResponse)(nil),   // 37: clockd.v1.OccurrencesResponse
-	(*NextOccurrence)(nil),        // 38: clockd.v1.NextOccurrence
-	(*BatchRequest)(nil),          // 39: clockd.v1.BatchRequest
-	(*BatchResponse)(nil),         // 40: clockd.v1.BatchResponse
-	(*BatchResult)(nil),           // 41: clockd.v1.BatchResult
-	(*Failure)(nil),               // 42: clockd.v1.Failure
-	(*durationpb.Duration)(nil),   // 43: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
+	(*BackfillProgress)(nil),      // 9: clockd.v1.BackfillProgress
+	(*RetryPolicy)(nil),           // 10: clockd.v1.RetryPolicy
+	(*AlarmSpec)(nil),             // 11: clockd.v1.AlarmSpec
+	(*Message)(nil),               // 12: clockd.v1.Message
+	(*Alarm)(nil),                 // 13: clockd.v1.Alarm
+	(*Blocker)(nil),               // 14: clockd.v1.Blocker
+	(*Attempt)(nil),               // 15: clockd.v1.Attempt
+	(*SetRequest)(nil),            // 16: clockd.v1.SetRequest
+	(*SetResponse)(nil),           // 17: clockd.v1.SetResponse
+	(*CancelRequest)(nil),         // 18: clockd.v1.CancelRequest
+	(*CancelResponse)(nil),        // 19: clockd.v1.CancelResponse
+	(*PauseRequest)(nil),          // 20: clockd.v1.PauseRequest
+	(*PauseResponse)(nil),         // 21: clockd.v1.PauseResponse
+	(*TriggerRequest)(nil),        // 22: clockd.v1.TriggerRequest
+	(*TriggerResponse)(nil),       // 23: clockd.v1.TriggerResponse
+	(*BackfillRequest)(nil),       // 24: clockd.v1.BackfillRequest
+	(*BackfillResponse)(nil),      // 25: clockd.v1.BackfillResponse
+	(*EndBackfillRequest)(nil),    // 26: clockd.v1.EndBackfillRequest
+	(*EndBackfillResponse)(nil),   // 27: clockd.v1.EndBackfillResponse
+	(*ResumeRequest)(nil),         // 28: clockd.v1.ResumeRequest
+	(*ResumeResponse)(nil),        // 29: clockd.v1.ResumeResponse
+	(*GetRequest)(nil),            // 30: clockd.v1.GetRequest
+	(*GetResponse)(nil),           // 31: clockd.v1.GetResponse
+	(*ListRequest)(nil),           // 32: clockd.v1.ListRequest
+	(*ListResponse)(nil),          // 33: clockd.v1.ListResponse
+	(*Problem)(nil),               // 34: clockd.v1.Problem
+	(*RingOccurrence)(nil),        // 35: clockd.v1.RingOccurrence
+	(*Ring)(nil),                  // 36: clockd.v1.Ring
+	(*RingsRequest)(nil),          // 37: clockd.v1.RingsRequest
+	(*RingsResponse)(nil),         // 38: clockd.v1.RingsResponse
+	(*AnswerRequest)(nil),         // 39: clockd.v1.AnswerRequest
+	(*AnswerResponse)(nil),        // 40: clockd.v1.AnswerResponse
+	(*OccurrencesRequest)(nil),    // 41: clockd.v1.OccurrencesRequest
+	(*OccurrencesResponse)(nil),   // 42: clockd.v1.OccurrencesResponse
+	(*NextOccurrence)(nil),        // 43: clockd.v1.NextOccurrence
+	(*BatchRequest)(nil),          // 44: clockd.v1.BatchRequest
+	(*BatchResponse)(nil),         // 45: clockd.v1.BatchResponse
+	(*BatchResult)(nil),           // 46: clockd.v1.BatchResult
+	(*Failure)(nil),               // 47: clockd.v1.Failure
+	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	43, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
-	44, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
-	44, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
-	43, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
-	43, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
+	48, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
+	49, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
+	49, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
+	48, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
+	48, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
 	4,  // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
 	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
 	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
-	44, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
-	43, // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
-	44, // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
-	44, // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
-	44, // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
-	44, // 13: clockd.v1.Occurrence.triggered_at:type_name -> google.protobuf.Timestamp
-	43, // 14: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	43, // 15: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	44, // 16: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	43, // 17: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	7,  // 18: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
-	44, // 19: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
-	1,  // 20: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
-	9,  // 21: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	43, // 22: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 23: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,  // 24: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	44, // 25: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	44, // 26: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	44, // 27: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	11, // 28: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	9,  // 29: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	43, // 30: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 31: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	44, // 32: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,  // 33: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	44, // 34: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	44, // 35: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	44, // 36: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	44, // 37: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	7,  // 38: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
-	8,  // 39: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	44, // 40: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	13, // 41: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
-	44, // 42: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	10, // 43: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	12, // 44: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 45: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 46: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 47: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 48: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	12, // 49: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	14, // 50: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 51: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	44, // 52: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	44, // 53: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	12, // 54: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	12, // 55: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	43, // 56: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	44, // 57: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	44, // 58: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
-	44, // 59: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
-	44, // 60: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	44, // 61: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	43, // 62: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	30, // 63: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	31, // 64: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 65: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	43, // 66: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	12, // 67: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	38, // 68: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	44, // 69: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	44, // 70: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	10, // 71: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	41, // 72: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 73: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	42, // 74: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	29, // 75: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	15, // 76: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	17, // 77: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	19, // 78: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	23, // 79: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	21, // 80: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
-	25, // 81: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	27, // 82: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	39, // 83: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	32, // 84: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	34, // 85: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	36, // 86: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	16, // 87: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	18, // 88: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	20, // 89: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	24, // 90: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	22, // 91: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
-	26, // 92: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	28, // 93: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	40, // 94: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	33, // 95: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	35, // 96: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	37, // 97: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	87, // [87:98] is the sub-list for method output_type
-	76, // [76:87] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	49, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
+	48, // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
+	49, // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	49, // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	49, // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
+	49, // 13: clockd.v1.Occurrence.triggered_at:type_name -> google.protobuf.Timestamp
+	9,  // 14: clockd.v1.Occurrence.backfill:type_name -> clockd.v1.BackfillProgress
+	49, // 15: clockd.v1.BackfillProgress.at:type_name -> google.protobuf.Timestamp
+	49, // 16: clockd.v1.BackfillProgress.due_at:type_name -> google.protobuf.Timestamp
+	48, // 17: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	48, // 18: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	49, // 19: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	48, // 20: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	7,  // 21: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
+	49, // 22: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	1,  // 23: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
+	10, // 24: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
+	48, // 25: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 26: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
+	0,  // 27: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	49, // 28: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	49, // 29: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	49, // 30: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	12, // 31: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	10, // 32: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	48, // 33: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,  // 34: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	49, // 35: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,  // 36: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	49, // 37: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	49, // 38: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	49, // 39: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	49, // 40: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,  // 41: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,  // 42: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	49, // 43: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	14, // 44: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	49, // 45: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	11, // 46: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	13, // 47: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 48: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 49: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 50: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
+	49, // 51: clockd.v1.BackfillRequest.from:type_name -> google.protobuf.Timestamp
+	49, // 52: clockd.v1.BackfillRequest.until:type_name -> google.protobuf.Timestamp
+	48, // 53: clockd.v1.BackfillRequest.pace:type_name -> google.protobuf.Duration
+	13, // 54: clockd.v1.BackfillResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 55: clockd.v1.EndBackfillResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 56: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	13, // 57: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	15, // 58: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,  // 59: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	49, // 60: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	49, // 61: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	13, // 62: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	13, // 63: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	48, // 64: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	49, // 65: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	49, // 66: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
+	49, // 67: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
+	49, // 68: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	49, // 69: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	48, // 70: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	35, // 71: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	36, // 72: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,  // 73: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	48, // 74: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	13, // 75: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	43, // 76: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	49, // 77: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	49, // 78: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	11, // 79: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	46, // 80: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,  // 81: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	47, // 82: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	34, // 83: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	16, // 84: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	18, // 85: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	20, // 86: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	28, // 87: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	22, // 88: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
+	24, // 89: clockd.v1.AlarmService.Backfill:input_type -> clockd.v1.BackfillRequest
+	26, // 90: clockd.v1.AlarmService.EndBackfill:input_type -> clockd.v1.EndBackfillRequest
+	30, // 91: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	32, // 92: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	44, // 93: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	37, // 94: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	39, // 95: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	41, // 96: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	17, // 97: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	19, // 98: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	21, // 99: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	29, // 100: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	23, // 101: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
+	25, // 102: clockd.v1.AlarmService.Backfill:output_type -> clockd.v1.BackfillResponse
+	27, // 103: clockd.v1.AlarmService.EndBackfill:output_type -> clockd.v1.EndBackfillResponse
+	31, // 104: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	33, // 105: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	45, // 106: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	38, // 107: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	40, // 108: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	42, // 109: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	97, // [97:110] is the sub-list for method output_type
+	84, // [84:97] is the sub-list for method input_type
+	84, // [84:84] is the sub-list for extension type_name
+	84, // [84:84] is the sub-list for extension extendee
+	0,  // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -4235,8 +4652,8 @@ func file_clockd_v1_clockd_proto_init() {
 	if File_clockd_v1_clockd_proto != nil {
 		return
 	}
-	file_clockd_v1_clockd_proto_msgTypes[2].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[3].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[3].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[4].OneofWrappers = []any{
 		(*AlarmSpec_RingAt)(nil),
 		(*AlarmSpec_Delay)(nil),
 		(*AlarmSpec_Repeat)(nil),
@@ -4245,29 +4662,31 @@ func file_clockd_v1_clockd_proto_init() {
 		(*AlarmSpec_Text)(nil),
 		(*AlarmSpec_Binary)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[5].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[6].OneofWrappers = []any{
 		(*Alarm_Json)(nil),
 		(*Alarm_Text)(nil),
 		(*Alarm_Binary)(nil),
 		(*Alarm_Message)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[10].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[12].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[14].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[16].OneofWrappers = []any{}
-	file_clockd_v1_clockd_proto_msgTypes[24].OneofWrappers = []any{
+	file_clockd_v1_clockd_proto_msgTypes[11].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[13].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[15].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[17].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[19].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[21].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[29].OneofWrappers = []any{
 		(*Ring_Json)(nil),
 		(*Ring_Text)(nil),
 		(*Ring_Binary)(nil),
 	}
-	file_clockd_v1_clockd_proto_msgTypes[26].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   36,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -45,6 +45,11 @@ const (
 	AlarmServiceResumeProcedure = "/clockd.v1.AlarmService/Resume"
 	// AlarmServiceTriggerProcedure is the fully-qualified name of the AlarmService's Trigger RPC.
 	AlarmServiceTriggerProcedure = "/clockd.v1.AlarmService/Trigger"
+	// AlarmServiceBackfillProcedure is the fully-qualified name of the AlarmService's Backfill RPC.
+	AlarmServiceBackfillProcedure = "/clockd.v1.AlarmService/Backfill"
+	// AlarmServiceEndBackfillProcedure is the fully-qualified name of the AlarmService's EndBackfill
+	// RPC.
+	AlarmServiceEndBackfillProcedure = "/clockd.v1.AlarmService/EndBackfill"
 	// AlarmServiceGetProcedure is the fully-qualified name of the AlarmService's Get RPC.
 	AlarmServiceGetProcedure = "/clockd.v1.AlarmService/Get"
 	// AlarmServiceListProcedure is the fully-qualified name of the AlarmService's List RPC.
@@ -72,6 +77,10 @@ type AlarmServiceClient interface {
 	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
 	// Trigger rings an alarm once, now. A repeat may ring it again.
 	Trigger(context.Context, *v1.TriggerRequest) (*v1.TriggerResponse, error)
+	// Backfill rings a repeating alarm once for each occurrence of a range of the past. A repeat is refused while it lasts.
+	Backfill(context.Context, *v1.BackfillRequest) (*v1.BackfillResponse, error)
+	// EndBackfill lets no further ring of a backfill begin. It may be repeated.
+	EndBackfill(context.Context, *v1.EndBackfillRequest) (*v1.EndBackfillResponse, error)
 	// Get shows an alarm with its failed attempts.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids, or with a due range in the order of their due times.
@@ -128,6 +137,18 @@ func NewAlarmServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(alarmServiceMethods.ByName("Trigger")),
 			connect.WithClientOptions(opts...),
 		),
+		backfill: connect.NewClient[v1.BackfillRequest, v1.BackfillResponse](
+			httpClient,
+			baseURL+AlarmServiceBackfillProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("Backfill")),
+			connect.WithClientOptions(opts...),
+		),
+		endBackfill: connect.NewClient[v1.EndBackfillRequest, v1.EndBackfillResponse](
+			httpClient,
+			baseURL+AlarmServiceEndBackfillProcedure,
+			connect.WithSchema(alarmServiceMethods.ByName("EndBackfill")),
+			connect.WithClientOptions(opts...),
+		),
 		get: connect.NewClient[v1.GetRequest, v1.GetResponse](
 			httpClient,
 			baseURL+AlarmServiceGetProcedure,
@@ -174,6 +195,8 @@ type alarmServiceClient struct {
 	pause       *connect.Client[v1.PauseRequest, v1.PauseResponse]
 	resume      *connect.Client[v1.ResumeRequest, v1.ResumeResponse]
 	trigger     *connect.Client[v1.TriggerRequest, v1.TriggerResponse]
+	backfill    *connect.Client[v1.BackfillRequest, v1.BackfillResponse]
+	endBackfill *connect.Client[v1.EndBackfillRequest, v1.EndBackfillResponse]
 	get         *connect.Client[v1.GetRequest, v1.GetResponse]
 	list        *connect.Client[v1.ListRequest, v1.ListResponse]
 	batch       *connect.Client[v1.BatchRequest, v1.BatchResponse]
@@ -221,6 +244,24 @@ func (c *alarmServiceClient) Resume(ctx context.Context, req *v1.ResumeRequest) 
 // Trigger calls clockd.v1.AlarmService.Trigger.
 func (c *alarmServiceClient) Trigger(ctx context.Context, req *v1.TriggerRequest) (*v1.TriggerResponse, error) {
 	response, err := c.trigger.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Backfill calls clockd.v1.AlarmService.Backfill.
+func (c *alarmServiceClient) Backfill(ctx context.Context, req *v1.BackfillRequest) (*v1.BackfillResponse, error) {
+	response, err := c.backfill.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// EndBackfill calls clockd.v1.AlarmService.EndBackfill.
+func (c *alarmServiceClient) EndBackfill(ctx context.Context, req *v1.EndBackfillRequest) (*v1.EndBackfillResponse, error) {
+	response, err := c.endBackfill.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -289,6 +330,10 @@ type AlarmServiceHandler interface {
 	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
 	// Trigger rings an alarm once, now. A repeat may ring it again.
 	Trigger(context.Context, *v1.TriggerRequest) (*v1.TriggerResponse, error)
+	// Backfill rings a repeating alarm once for each occurrence of a range of the past. A repeat is refused while it lasts.
+	Backfill(context.Context, *v1.BackfillRequest) (*v1.BackfillResponse, error)
+	// EndBackfill lets no further ring of a backfill begin. It may be repeated.
+	EndBackfill(context.Context, *v1.EndBackfillRequest) (*v1.EndBackfillResponse, error)
 	// Get shows an alarm with its failed attempts.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// List shows a page of an application's alarms, in the order of their business ids, or with a due range in the order of their due times.
@@ -341,6 +386,18 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(alarmServiceMethods.ByName("Trigger")),
 		connect.WithHandlerOptions(opts...),
 	)
+	alarmServiceBackfillHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceBackfillProcedure,
+		svc.Backfill,
+		connect.WithSchema(alarmServiceMethods.ByName("Backfill")),
+		connect.WithHandlerOptions(opts...),
+	)
+	alarmServiceEndBackfillHandler := connect.NewUnaryHandlerSimple(
+		AlarmServiceEndBackfillProcedure,
+		svc.EndBackfill,
+		connect.WithSchema(alarmServiceMethods.ByName("EndBackfill")),
+		connect.WithHandlerOptions(opts...),
+	)
 	alarmServiceGetHandler := connect.NewUnaryHandlerSimple(
 		AlarmServiceGetProcedure,
 		svc.Get,
@@ -389,6 +446,10 @@ func NewAlarmServiceHandler(svc AlarmServiceHandler, opts ...connect.HandlerOpti
 			alarmServiceResumeHandler.ServeHTTP(w, r)
 		case AlarmServiceTriggerProcedure:
 			alarmServiceTriggerHandler.ServeHTTP(w, r)
+		case AlarmServiceBackfillProcedure:
+			alarmServiceBackfillHandler.ServeHTTP(w, r)
+		case AlarmServiceEndBackfillProcedure:
+			alarmServiceEndBackfillHandler.ServeHTTP(w, r)
 		case AlarmServiceGetProcedure:
 			alarmServiceGetHandler.ServeHTTP(w, r)
 		case AlarmServiceListProcedure:
@@ -428,6 +489,14 @@ func (UnimplementedAlarmServiceHandler) Resume(context.Context, *v1.ResumeReques
 
 func (UnimplementedAlarmServiceHandler) Trigger(context.Context, *v1.TriggerRequest) (*v1.TriggerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Trigger is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) Backfill(context.Context, *v1.BackfillRequest) (*v1.BackfillResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Backfill is not implemented"))
+}
+
+func (UnimplementedAlarmServiceHandler) EndBackfill(context.Context, *v1.EndBackfillRequest) (*v1.EndBackfillResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.EndBackfill is not implemented"))
 }
 
 func (UnimplementedAlarmServiceHandler) Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error) {
