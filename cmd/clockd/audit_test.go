@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,6 +39,7 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 			if out, err := command(env, "application", "set", "shop", "--max-rings=3").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
+			p.cancelOverConnect(t, admin, "shop", "1")
 			out, err := command(env, "audit").CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
@@ -78,5 +81,26 @@ func TestAuditHasARetention(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the audit: %s", body)
 		}
+	}
+}
+
+// cancelOverConnect cancels an alarm, which the audit does not record. The alarm has the second generation.
+func (p *process) cancelOverConnect(t *testing.T, token, application, id string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"application":%q,"businessId":%q,"generation":2}`, application, id)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/clockd.v1.AlarmService/Cancel",
+		strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if b, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
+		t.Fatalf("the cancel: %d %s", res.StatusCode, b)
 	}
 }

@@ -24,7 +24,7 @@ type deadArgs struct {
 // deadAction is what kick or discard does to alarms.
 type deadAction struct {
 	done string // name of the result
-	one  func(c *client.Client, ctx context.Context, application, businessID string, condition ...client.ActOption) (*client.Alarm, error)
+	one  func(c *client.Client, ctx context.Context, application, businessID string, options ...client.ActOption) (*client.Alarm, error)
 	all  func(c *client.Client, ctx context.Context, application string, f client.DeadFilter) (client.DeadResult, error)
 }
 
