@@ -1,6 +1,9 @@
 package repeat
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -43,12 +46,24 @@ func (f cronField) monthDay(t term, base string) (form dayForm, is bool, err *Er
 	return dayForm{}, false, nil
 }
 
+// hintForLast says what to write for 6L, FRIL and L of Quartz, whose days begin with Sunday as 1.
+func hintForLast(base string) string {
+	day := strings.TrimSuffix(base, "L")
+	if n, err := strconv.Atoi(day); err == nil && n >= 1 && n <= len(weekdayNames) {
+		day = weekdayNames[n-1]
+	}
+	if !slices.Contains(weekdayNames, day) {
+		return fmt.Sprintf("%q is Quartz's: write SAT for each Saturday, and FRI#L for the last Friday of the month", base)
+	}
+	return fmt.Sprintf("%q is Quartz's: write %s#L for the last such day of the month", base, day)
+}
+
 // nthWeekday reads FRI#3 and FRI#L.
 func (f cronField) nthWeekday(t term, base string) (form dayForm, is bool, err *Error) {
 	day, nth, ok := strings.Cut(base, "#")
 	if !ok {
 		if strings.HasSuffix(base, "L") {
-			return dayForm{}, true, t.fault(0, "%q is Quartz's: write FRI#L for the last Friday of the month", base)
+			return dayForm{}, true, t.fault(0, "%s", hintForLast(base))
 		}
 		return dayForm{}, false, nil
 	}

@@ -121,7 +121,11 @@ func (d *ZoneData) zone(name string) (zone, error) {
 	}
 	file := d.files[name]
 	if file == nil {
-		return zone{}, refuse("time_zone", "%.64q is not the name of an IANA time zone (tzdata %s)", name, d.version)
+		reason := fmt.Sprintf("%.64q is not the name of an IANA time zone (tzdata %s)", name, d.version)
+		if similar := d.similar(name); similar != "" {
+			reason += "; did you mean " + similar + "?"
+		}
+		return zone{}, refuse("time_zone", "%s", reason)
 	}
 	location, err := readZone(name, file)
 	if err != nil {
@@ -130,6 +134,21 @@ func (d *ZoneData) zone(name string) (zone, error) {
 	z := zone{location: location}
 	d.loaded.Store(name, z)
 	return z, nil
+}
+
+// similar returns the first name that is name in another case, or that ends with name after a slash; "": there is none.
+func (d *ZoneData) similar(name string) string {
+	name = strings.ReplaceAll(name, " ", "_")
+	var found []string
+	for known := range d.files {
+		if _, city, _ := strings.Cut(known, "/"); strings.EqualFold(known, name) || strings.EqualFold(city, name) {
+			found = append(found, known)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Min(found)
 }
 
 func readZone(name string, file *zip.File) (*time.Location, error) {
