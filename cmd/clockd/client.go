@@ -90,7 +90,7 @@ func describeBlocker(b client.Blocker) string {
 // trouble returns why a due alarm waits, else the last error of the alarm.
 func trouble(a *client.Alarm) string {
 	if len(a.Blockers) == 0 {
-		return a.LastError
+		return oneLine(a.LastError)
 	}
 	return "waits: " + describeBlocker(a.Blockers[0])
 }
@@ -112,7 +112,7 @@ func describe(a *client.Alarm) string {
 		fmt.Fprintf(&b, ", next try at %s", shown(a.NextTryTime))
 	}
 	if a.LastError != "" {
-		fmt.Fprintf(&b, ": %s", a.LastError)
+		fmt.Fprintf(&b, ": %s", oneLine(a.LastError))
 	}
 	b.WriteByte('\n')
 	if a.LocalRingAt != "" {
@@ -131,7 +131,7 @@ func describe(a *client.Alarm) string {
 		if t.By != "" {
 			fmt.Fprintf(&b, " by %s", t.By)
 		}
-		fmt.Fprintf(&b, " %s\n", t.Error)
+		fmt.Fprintf(&b, " %s\n", oneLine(t.Error))
 	}
 	return b.String()
 }

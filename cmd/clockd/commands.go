@@ -68,6 +68,9 @@ func (s *setCommand) set() (given client.Set, err error) {
 	if given.If, err = s.condition(); err != nil {
 		return given, err
 	}
+	if s.In == "" && s.At == "" && s.Cron == "" && s.Every == "" {
+		return given, usagef("--in, --at, --cron and --every must not be empty")
+	}
 	if given.Repeat, err = s.repeat(s.Cron, s.Every, s.At); err != nil {
 		return given, err
 	}

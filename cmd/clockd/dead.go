@@ -19,6 +19,7 @@ type deadArgs struct {
 	Prefix     string   `help:"Select alarms whose business id begins with this text."`
 	Limit      int      `default:"1000" help:"Most alarms to select; 0: all."`
 	Generation *int64   `placeholder:"N" help:"Condition, with a business id: the alarm has this generation."`
+	Note       string   `placeholder:"TEXT" help:"With a business id: why, at most 300 bytes. The audit has it."`
 }
 
 // deadAction is what kick or discard does to alarms.
@@ -54,6 +55,8 @@ func (d *deadArgs) run(out io.Writer, action deadAction) error {
 		return usagef("give a business id or a filter, not both")
 	case d.BusinessID == "" && d.Generation != nil:
 		return usagef("--generation goes with a business id")
+	case d.BusinessID == "" && d.Note != "":
+		return usagef("--note goes with a business id")
 	}
 	c, err := d.client()
 	if err != nil {
@@ -62,7 +65,7 @@ func (d *deadArgs) run(out io.Writer, action deadAction) error {
 	if d.BusinessID == "" {
 		return d.runFiltered(c, out, action)
 	}
-	a, err := action.one(c, context.Background(), d.Application, d.BusinessID, actOptions(d.Generation, "")...)
+	a, err := action.one(c, context.Background(), d.Application, d.BusinessID, actOptions(d.Generation, d.Note)...)
 	return d.printAlarm(a, d.orUnknown(d.Application, err))
 }
 

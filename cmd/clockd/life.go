@@ -34,7 +34,7 @@ func (e *eventsCommand) Run() error {
 			ring = strconv.Itoa(event.RingNo)
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", shown(event.At), event.Kind, event.Generation, dash(ring),
-			dash(event.By), dash(event.Detail))
+			dash(event.By), dash(oneLine(event.Detail)))
 	}
 	if !life.NextTryTime.IsZero() {
 		_, _ = fmt.Fprintf(table, "%s\tdue\t\t\t\t\n", shown(life.NextTryTime))

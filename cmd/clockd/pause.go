@@ -14,7 +14,7 @@ type pauseArgs struct {
 	clientFlags
 
 	Generation *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
-	Note       string `placeholder:"TEXT" help:"Why, at most 300 bytes. The audit has it, and a paused alarm has it in last_error."`
+	Note       string `placeholder:"TEXT" help:"Why, at most 300 bytes. The audit has it; after a pause last_error has it too."`
 }
 
 // pauseCommand keeps an alarm from ringing.

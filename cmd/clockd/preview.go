@@ -33,6 +33,9 @@ func (p *previewCommand) Run() error {
 	if p.Count < 1 || p.Count > clock.MaxOccurrences {
 		return usagef("--count must be from 1 to %d", clock.MaxOccurrences)
 	}
+	if p.Cron == "" && p.Every == "" {
+		return usagef("--cron and --every must not be empty")
+	}
 	given, err := p.repeat(p.Cron, p.Every, "")
 	if err != nil {
 		return err
@@ -74,6 +77,10 @@ func specOf(r *client.Repeat) repeat.Spec {
 
 func printPreview(rule repeat.Rule, p repeat.Preview) error {
 	_, _ = fmt.Fprintf(stdout, "rings %s\n", rule.Sentence())
+	if len(p.Occurrences) == 0 {
+		_, err := fmt.Fprintln(stdout, "it has no occurrence from now on")
+		return err
+	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NUMBER\tAT\tLOCAL TIME")
 	for _, o := range p.Occurrences {

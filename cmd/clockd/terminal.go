@@ -46,6 +46,9 @@ func printable(s string) string {
 	return b.String()
 }
 
+// oneLine returns s with its line breaks and tabs as blanks, for a text that somebody else wrote and a line of a list.
+func oneLine(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(s) }
+
 // actsOnTerminal reports whether a terminal may act on the character instead of showing it.
 func actsOnTerminal(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp))

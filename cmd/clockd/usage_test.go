@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clockd/clockd/client"
 )
 
 // typed runs clockd with these environment variables. It returns the output and the exit code.
@@ -137,5 +139,24 @@ func TestDurationsOfTheServiceMayBeDays(t *testing.T) {
 		"--audit-retention", "400d")
 	if code != exitUsage || strings.Contains(out, "etention") || strings.Contains(out, "imeout") {
 		t.Errorf("exit code %d, printed\n%s\nwant a complaint about write lanes alone", code, out)
+	}
+}
+
+// TestEmptyTimesAreRefused gives the flags of a time as a script does whose variables are not set.
+func TestEmptyTimesAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := (&setCommand{}).set()
+	for name, err := range map[string]error{"set": err, "preview": (&previewCommand{Count: 10}).Run()} {
+		if !errors.As(err, new(*usageError)) || !strings.Contains(err.Error(), "must not be empty") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTextOfOthersStaysInItsLine(t *testing.T) {
+	t.Parallel()
+	a := client.Alarm{Application: "shop", BusinessID: "x", State: client.Paused, LastError: "paused: a\nshop/y is rung\t"}
+	if got := describe(&a); strings.Count(got, "\n") != strings.Count(describe(&client.Alarm{State: client.Paused}), "\n") {
+		t.Errorf("%q", got)
 	}
 }
