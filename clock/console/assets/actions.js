@@ -6,9 +6,9 @@ const over = {rung: 'it has rung', expired: 'it has expired', dead: 'it is dead'
 
 /** The actions on one alarm. effect completes "The alarm ...". refusal(alarm) returns why the action is not possible now, '' if it is. */
 export const actions = [
-  {name: 'cancel', verb: 'Cancel', done: 'cancelled', method: 'DELETE', suffix: '', effect: 'will not ring. It stays visible as cancelled until the retention ends.', refusal: inFlight},
+  {name: 'cancel', verb: 'Cancel', done: 'cancelled', method: 'DELETE', suffix: '', effect: 'will not ring. It stays visible as cancelled until the retention ends.', refusal: stopping},
   {name: 'pause', verb: 'Pause', done: 'paused', method: 'POST', suffix: '/pause', effect: 'will neither ring nor expire until somebody resumes it.',
-    refusal: a => a.state === 'paused' ? 'it is paused already' : inFlight(a)},
+    refusal: a => a.state === 'paused' ? 'it is paused already' : stopping(a)},
   {name: 'resume', verb: 'Resume', done: 'resumed', method: 'POST', suffix: '/resume', effect: 'will ring at its time, or at once if that has passed.',
     refusal: a => a.state === 'paused' ? '' : over[a.state] || 'it is not paused'},
   {name: 'trigger', verb: 'Trigger', done: 'triggered', method: 'POST', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times, any other alarm is set again, to now.',
@@ -16,6 +16,11 @@ export const actions = [
   {name: 'kick', verb: 'Kick', done: 'kicked', method: 'POST', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
   {name: 'discard', verb: 'Discard', done: 'discarded', method: 'POST', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
 ];
+
+/** As inFlight, but the ring of a repeating alarm that waits for its acknowledgement leaves other occurrences to stop. */
+function stopping(alarm) {
+  return alarm.repeat && alarm.state === 'ringing' && alarm.rung_at && !alarm.in_doubt ? '' : inFlight(alarm);
+}
 
 function inFlight(alarm) {
   if (over[alarm.state]) return over[alarm.state];

@@ -77,7 +77,7 @@ export function alarmColumns(withApplication) {
     ...withApplication ? [{head: 'Application', cell: a => applicationLink(a.application)}] : [],
     {head: 'State', cell: a => [badge(a.state), a.in_doubt && el('span', {class: 'badge doubt'}, 'in doubt')]},
     {head: 'Due', cell: nextTime},
-    {head: 'Rings', class: 'number', cell: a => String(a.ring_no)},
+    {head: 'Rings', class: 'number', cell: a => String(a.occurrence ? a.occurrence.rung : a.ring_no)},
     {head: 'Failed tries', class: 'number', cell: a => String(a.retry_times)},
     {head: 'Last error, or why it waits', cell: a => el('span', {class: 'error-text'}, a.blockers.length > 0 ? `waits: ${waits(a.blockers)}` : a.last_error || '')},
   ];

@@ -32,11 +32,11 @@ function tries(alarm) {
 }
 
 function ringsAndAnswers(alarm) {
-  const due = alarm.occurrence && alarm.occurrence.rung > 0 ? null : alarm.ring_at;
+  const due = alarm.occurrence ? null : alarm.ring_at;
   const late = due && alarm.rung_at ? `${duration(Math.max(0, (Date.parse(alarm.rung_at) - Date.parse(due)) / 1000))} after the time of the set` : '';
   const attempted = (alarm.attempts || []).some(a => a.time === alarm.answered_at); // a release and a bury are attempts, too
   return [
-    {at: alarm.rung_at, rank: 2, kind: 'rung', text: alarm.in_doubt ? 'Rung; the outcome is in doubt' : `Rung (ring ${alarm.ring_no})`, detail: late},
+    {at: alarm.rung_at, rank: 2, kind: 'rung', text: alarm.in_doubt ? 'Rung; the outcome is in doubt' : alarm.repeat ? 'Rung' : `Rung (ring ${alarm.ring_no})`, detail: late},
     {at: attempted ? null : alarm.answered_at, rank: 3, kind: 'rung', text: answers[alarm.answer] || '', detail: alarm.answered_by ? `by ${alarm.answered_by}` : ''},
   ];
 }
