@@ -20,6 +20,7 @@ const (
 	CodeAlreadyDead      = "already_dead"      // too late to cancel: the alarm is dead
 	CodeAlreadyCancelled = "already_cancelled" // too late to pause, resume or trigger: the alarm is cancelled
 	CodePaused           = "paused"            // cannot trigger or backfill: the alarm is paused
+	CodeUnreadable       = "unreadable"        // the stored row cannot be read: only a set, a cancel or a discard changes it
 	CodeBackfillRuns     = "backfill_runs"     // cannot backfill: the alarm has a backfill that is not over
 	CodeRingInDoubt      = "ring_in_doubt"     // a ring may be out, so the alarm cannot be changed now
 	CodeNotDead          = "not_dead"          // only dead and expired alarms can be kicked or discarded

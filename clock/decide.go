@@ -10,7 +10,12 @@ const lockRetryAfter = time.Second
 
 // Decide judges an op against the row of its key, nil if there is none. It defines the whole effect of every op, for
 // every engine. now is the database's time. A set must have its delay resolved, and an answer must have its key.
+//
+// A row that cannot be read would lose what is unknown of it. So only an op that replaces or ends its alarm changes it.
 func (o Op) Decide(row *Alarm, now Instant) Decision {
+	if row != nil && row.Unreadable != "" && o.Set == nil && o.Cancel == nil && o.Discard == nil && o.Recompute == nil {
+		return refuse(row, ErrConflict, CodeUnreadable, row.Unreadable+"; set, cancel or discard the alarm")
+	}
 	switch {
 	case o.Set != nil:
 		return decideSet(row, o.Set.scheduled(row, now), now)
@@ -142,7 +147,7 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	case row.State.Over():
 		return refuseOver(row)
 	}
-	if d, done := decideInFlight(row); done {
+	if d, done := decideStop(row); done {
 		return d
 	}
 	a := *row
@@ -173,7 +178,7 @@ func refuseEnded(row *Alarm, set *Set) Decision {
 		return refuseField(row, ErrInvalid, CodeInvalidValue, "repeat.cron", "the expression has no occurrence from now on")
 	}
 	return refuseField(row, ErrInvalid, CodeOutOfRange, "repeat.until",
-		"the rule has no occurrence from now on: repeat.until has passed")
+		"the rule has no occurrence from now on until repeat.until")
 }
 
 // refuseUnmet refuses an op for an alarm that does not exist, or does not meet its condition.
@@ -193,23 +198,35 @@ func refuseUnknown(key Key) Decision {
 
 // refuseOver refuses an op on a rung, expired or dead alarm.
 func refuseOver(row *Alarm) Decision {
-	switch row.State {
-	case Expired:
-		return refuse(row, ErrConflict, CodeAlreadyExpired, "the alarm has expired: "+row.LastError)
-	case Dead:
-		return refuse(row, ErrConflict, CodeAlreadyDead, "the alarm is dead: "+row.LastError)
-	default:
-		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm has rung")
+	code, detail := CodeAlreadyRung, "the alarm has rung"
+	switch {
+	case row.State == Expired:
+		code, detail = CodeAlreadyExpired, "the alarm has expired: "+row.LastError
+	case row.State == Dead:
+		code, detail = CodeAlreadyDead, "the alarm is dead: "+row.LastError
 	}
+	if row.Repeat != nil {
+		detail += "; it was its last occurrence, and a set with other content begins again"
+	}
+	return refuse(row, ErrConflict, code, detail)
 }
 
-// decideInFlight judges a cancel or a pause of an unfinished alarm whose ring may have arrived: it waits for the
-// outcome, or is refused. done is false if no ring may have arrived.
+// decideInFlight judges an op on an unfinished alarm whose ring may have arrived: it waits for the outcome, or is
+// refused. done is false if no ring may have arrived.
 func decideInFlight(row *Alarm) (d Decision, done bool) {
 	if row.Unacknowledged() {
 		return refuse(row, ErrConflict, CodeAlreadyRung, "the alarm was handed over and waits for its acknowledgement"), true
 	}
 	return decideUnknownOutcome(row)
+}
+
+// decideStop judges a cancel or a pause of an unfinished alarm: as decideInFlight, but the ring of a repeating alarm
+// that waits for its acknowledgement leaves the other occurrences to stop.
+func decideStop(row *Alarm) (d Decision, done bool) {
+	if row.Repeat != nil {
+		return decideUnknownOutcome(row)
+	}
+	return decideInFlight(row)
 }
 
 // decideUnknownOutcome judges an op on an alarm whose last ring has no known outcome, as decideInFlight does.

@@ -1,13 +1,16 @@
 package clock
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // maxBy bounds answered_by, in bytes.
 const maxBy = 128
 
 // decideAnswer judges an answer to a ring. It accepts an answer to the latest ring while that ring waits for its
-// acknowledgement, also after ack_timeout, as long as no claim has taken the alarm again. It also accepts an answer to
-// the ring in doubt of a scheduled alarm with ack_timeout, because the answer proves that the ring arrived.
+// acknowledgement, also after ack_timeout, as long as no claim has taken the alarm again, and if the alarm was paused
+// meanwhile. It also accepts an answer to the ring in doubt of a scheduled alarm with ack_timeout, because the answer proves that the ring arrived.
 func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 	if row == nil || row.ID != answer.Ring.AlarmID || answer.Key.Application != row.Application {
 		return refuseUnknownRing(row, answer.Ring)
@@ -23,7 +26,7 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 			proven.Repetition().noteRing(&proven.RingRow)
 		}
 		return acceptAnswer(proven, answer, now)
-	case answer.Ring == latest && row.State == Ringing && !row.Claimed():
+	case answer.Ring == latest && (row.State == Ringing && !row.Claimed() || row.State == Paused && row.Progress.Unanswered):
 		return acceptAnswer(*row, answer, now)
 	case answer.Ring.Generation > row.Generation, answer.Ring.Generation == row.Generation &&
 		answer.Ring.RingNo > next.RingNo,
@@ -51,6 +54,8 @@ func staleDetail(row *Alarm, ring RingID) string {
 	switch {
 	case ring.Generation < row.Generation:
 		return fmt.Sprintf("the alarm was set again: it has generation %d", row.Generation)
+	case ring.RingNo < row.RingNo && row.Repeat != nil && ring.RingNo <= row.Progress.RingsBefore:
+		return fmt.Sprintf("the occurrence of the ring is over: the alarm goes on with occurrence %d", row.Progress.Current.Number)
 	case ring.RingNo < row.RingNo:
 		return fmt.Sprintf("the alarm has rung again: ring %d is the latest", row.RingNo)
 	case row.Answer == NoAnswer:
@@ -60,8 +65,9 @@ func staleDetail(row *Alarm, ring RingID) string {
 		row.Answer, row.AnsweredAt)
 }
 
-// acceptAnswer returns the decision for an accepted answer.
+// acceptAnswer returns the decision for an accepted answer. A paused alarm stays paused, unless it is over.
 func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
+	paused, reason := row.State == Paused, row.pauseReason()
 	row.Answer, row.AnsweredBy, row.AnsweredAt, row.UpdateTime = answer.Kind, cut(answer.By, maxBy), now, now
 	d := Decision{Verdict: Amend}
 	switch answer.Kind {
@@ -86,6 +92,10 @@ func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 		before := row.Progress.OccurrenceCounts
 		row.Repetition().endOccurrence(&row.RingRow, true, now)
 		d.Counted = row.Progress.Since(before)
+	}
+	if paused && !row.State.Over() {
+		row.pause(now)
+		row.LastError = cmp.Or(reason, row.LastError)
 	}
 	d.Alarm = row
 	return d

@@ -4,7 +4,7 @@ import "fmt"
 
 // decideKick judges a kick. A dead or expired alarm becomes due at once, with all its retries left. ring_no stays,
 // because a message id is never used twice. last_error stays too: it is the reason for the kick. Of a repeating alarm
-// the last occurrence rings again.
+// the occurrence that has ended it rings again.
 func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
 	if d, refused := refuseUnlessDead(row, kick.Key, kick.If); refused {
 		return d

@@ -3,24 +3,32 @@ package clock
 import (
 	"cmp"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 )
 
 // MaxNote is the most bytes of an Op's Note.
 const MaxNote = 300
 
-// CheckNote refuses a note that is too long.
+// CheckNote refuses a note that is too long, or that no column takes.
 func CheckNote(note string) error {
-	if len(note) > MaxNote {
+	switch {
+	case len(note) > MaxNote:
 		return invalid(CodeOutOfRange, "note", fmt.Sprintf("note must be at most %d bytes, not %d", MaxNote, len(note)))
+	case strings.ContainsRune(note, 0) || !utf8.ValidString(note):
+		return invalid(CodeInvalidValue, "note", "note must be text in UTF-8, without NUL")
 	}
 	return nil
 }
 
 // pauseReason returns who pauses an alarm and why, "" if neither is known.
 func (o Op) pauseReason() string {
-	by, why := "", ""
-	if o.Actor != nil && o.Actor.Name != "" {
-		by = " by " + o.Actor.Name
+	by, why := o.Pause.By, ""
+	if o.Actor != nil {
+		by = o.Actor.Name
+	}
+	if by != "" {
+		by = " by " + by
 	}
 	if o.Note != "" {
 		why = ": " + o.Note
@@ -32,19 +40,20 @@ func (o Op) pauseReason() string {
 }
 
 // decidePause judges a pause. A scheduled alarm becomes paused, without a next_try_time: no claim takes it, and no time
-// ends it. The counts of its tries and rings stay. Its last_error becomes the reason, if there is one.
+// ends it. The counts of its tries and rings stay. Its last_error becomes the reason, if there is one, also if it was
+// paused before.
 //
-// A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while it waits for
-// its acknowledgement. A row has one state, so a paused alarm cannot also wait for an acknowledgement. A released alarm
-// is scheduled and can be paused.
+// A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while the only ring
+// of an alarm waits for its acknowledgement. A released alarm is scheduled and can be paused. The occurrence of a
+// repeating alarm that waits for its acknowledgement can still be answered (Progress.Unanswered).
 func decidePause(row *Alarm, pause *Pause, reason string, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, pause.Key, pause.If); {
 	case refused:
 		return d
-	case row.State == Paused:
+	case row.State == Paused && (reason == "" || reason == row.pauseReason()):
 		return Decision{Verdict: Keep, Alarm: *row}
 	}
-	if d, done := decideInFlight(row); done {
+	if d, done := decideStop(row); done {
 		return d
 	}
 	alarm := *row
@@ -56,9 +65,9 @@ func decidePause(row *Alarm, pause *Pause, reason string, now Instant) Decision 
 // decideResume judges a resume. A paused alarm is scheduled at its ring_at, or at once if that has passed. It is due at
 // once too if it waited for a further try or for the end of a release's delay, because a paused alarm keeps no other
 // time than ring_at. Its retries count on. The ring_at of a repeating alarm is the time of its current occurrence.
-// Occurrences that came due during the pause are missed, and its rule counts failed occurrences from 0 again. If its
-// latest_ring_at has passed, the next claim ends it as expired. An alarm that is not paused, and not over, is kept as
-// it is.
+// Occurrences that came due during the pause are missed, and its rule counts failed occurrences from 0 again. A ring
+// that still waits for its acknowledgement has the rest of its time. If its latest_ring_at has passed, the next claim
+// ends it as expired. An alarm that is not paused, and not over, is kept as it is.
 func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, resume.Key, resume.If); {
 	case refused:
@@ -68,7 +77,11 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	}
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Scheduled, max(alarm.NextRingAt(), now), now
-	if alarm.Repeat != nil {
+	switch {
+	case row.Progress.Unanswered:
+		alarm.State, alarm.NextTryTime = Ringing, max(row.waitsFrom().Add(row.AckTimeout), now)
+		alarm.Progress.Unanswered = false
+	case row.Repeat != nil:
 		alarm.Repetition().await(&alarm.RingRow, now)
 	}
 	if alarm.pauseReason() != "" {
@@ -76,6 +89,14 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	}
 	alarm.Progress.FailedInRow = 0
 	return Decision{Verdict: Amend, Alarm: alarm}
+}
+
+// waitsFrom returns when the time for the acknowledgement began.
+func (a *Alarm) waitsFrom() Instant {
+	if a.Answer == Touch {
+		return max(a.RungAt, a.AnsweredAt)
+	}
+	return a.RungAt
 }
 
 // refusePauseOrResume refuses both for an alarm that does not exist, has another generation or is over.

@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // pauseTable has the verdicts on a pause and a resume: without a condition, with the alarm's generation, with another
@@ -97,6 +100,78 @@ func TestPauseHasAReason(t *testing.T) {
 		resumed := Op{Resume: &Resume{Key: key}}.Decide(&d.Alarm, tableNow).Alarm
 		if kept := strings.TrimPrefix(c.want, reason); resumed.LastError != kept {
 			t.Errorf("%+v: a resume leaves %q, want %q", c, resumed.LastError, kept)
+		}
+	}
+}
+
+func TestSecondPauseChangesTheReason(t *testing.T) {
+	row := tableRow("paused")
+	row.LastError = "paused: stock"
+	for note, want := range map[string]Verdict{"": Keep, "stock": Keep, "printer": Amend} {
+		d := Op{Pause: &Pause{Key: row.Key}, Note: note}.Decide(row, tableNow)
+		if d.Verdict != want || want == Amend && d.Alarm.LastError != "paused: printer" {
+			t.Errorf("%q: %s, %q", note, d.Verdict, d.Alarm.LastError)
+		}
+	}
+}
+
+func TestJobPausesInTheNameOfItsStarter(t *testing.T) {
+	row := tableRow("scheduled")
+	d := Op{Pause: &Pause{Key: row.Key, By: "ops"}, Note: "stock"}.Decide(row, tableNow)
+	if d.Alarm.LastError != "paused by ops: stock" {
+		t.Errorf("%q", d.Alarm.LastError)
+	}
+}
+
+func TestNoteIsText(t *testing.T) {
+	for note, ok := range map[string]bool{"": true, "süß\n": true, "\x00": false, "\xff": false, strings.Repeat("x", MaxNote+1): false} {
+		if err := CheckNote(note); (err == nil) != ok {
+			t.Errorf("%q: %v", note, err)
+		}
+	}
+}
+
+// unacknowledged returns a repeating alarm whose first ring, at now, waits a minute for its acknowledgement.
+func unacknowledged(t *testing.T, now Instant) Alarm {
+	t.Helper()
+	a := scheduledByRule(t, repeat.Spec{Every: 10_000, Anchor: new(int64(now))}, now-1)
+	a.AckTimeout = time.Minute
+	ring := ringOfRow(&a, now)
+	ring.AckTimeout = a.AckTimeout
+	a.RingRow = FateOf(ring, Outcome{Kind: Confirmed}, now).RingRow
+	if !a.Unacknowledged() {
+		t.Fatalf("%+v", a.RingRow)
+	}
+	return a
+}
+
+// TestRepeatingAlarmIsStoppedWhileItsRingWaits pauses and cancels a repeating alarm whose ring waits for its
+// acknowledgement. The ring can be answered while the alarm is paused, and the alarm stays paused.
+func TestRepeatingAlarmIsStoppedWhileItsRingWaits(t *testing.T) {
+	now := at(t, "2027-03-01T08:00:00Z")
+	a := unacknowledged(t, now)
+	later := now.Add(35 * time.Second)
+	if d := (Op{Cancel: &Cancel{Key: a.Key}}).Decide(&a, later); d.Verdict != Disarm {
+		t.Errorf("cancel: %s, %v", d.Verdict, d.Err)
+	}
+	paused := Op{Pause: &Pause{Key: a.Key}, Note: "printer"}.Decide(&a, later).Alarm
+	if paused.State != Paused || paused.NextTryTime != NoInstant {
+		t.Fatalf("paused: %+v", paused.RingRow)
+	}
+	resumed := Op{Resume: &Resume{Key: a.Key}}.Decide(&paused, later).Alarm
+	resumed.UpdateTime = a.UpdateTime
+	if resumed.RingRow != a.RingRow {
+		t.Errorf("resumed:\n%+v, want\n%+v", resumed.RingRow, a.RingRow)
+	}
+	for kind, skipped := range map[AnswerKind]int64{Ack: 3, Bury: 3, Release: 0, Touch: 0} {
+		d := Op{Answer: &Answer{Ring: paused.latestRing(), Key: a.Key, Kind: kind}}.Decide(&paused, later)
+		if d.Verdict != Amend || d.Alarm.State != Paused || d.Alarm.NextTryTime != NoInstant || d.Alarm.LastError != "paused: printer" ||
+			d.Counted.Skipped != skipped {
+			t.Errorf("%s: %s, %v, %+v", kind, d.Verdict, d.Err, d.Alarm.RingRow)
+		}
+		again := Op{Answer: &Answer{Ring: paused.latestRing(), Key: a.Key, Kind: Ack}}.Decide(&d.Alarm, later)
+		if waits := again.Verdict == Amend; waits != (kind == Touch) {
+			t.Errorf("an ack after the %s: %s", kind, again.Verdict)
 		}
 	}
 }

@@ -74,8 +74,8 @@ func (r Repetition) moveCurrent(row *RingRow, after int64) {
 	p := &row.Progress
 	before := r.RingAt(p.Current)
 	p.Current = r.Rule.Moved(p.Current, p.Label, after)
-	if before > row.RungAt && r.RingAt(p.Current) <= row.RungAt { // by this data, its label came before the last ring
-		if at, ok := r.Rule.Next(int64(row.RungAt)); ok {
+	if p.Current.At <= p.PreviousAt { // by this data, its label came before the occurrence before it
+		if at, ok := r.Rule.Next(p.PreviousAt); ok {
 			p.Current.At, p.Label = at, 0
 		}
 	}

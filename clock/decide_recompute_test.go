@@ -127,6 +127,9 @@ func TestRecomputationMovesOccurrences(t *testing.T) {
 	unacknowledged.State, unacknowledged.RungAt, unacknowledged.RingNo, unacknowledged.NextTryTime = Ringing, day("01:30:00"), 1, day("01:35:00")
 	rungByNewer := scheduledByRule(t, rule(daily), day("00:00:00")) // it rang at its new time, on a node that has moved it on by older data
 	rungByNewer.RungAt, rungByNewer.RingNo, rungByNewer.Progress.RingsBefore = day("00:30:00"), 1, 1
+	rungByNewer.Progress.PreviousAt = int64(day("00:30:00"))
+	triggeredBefore := triggered(t, scheduledByRule(t, rule(daily), day("00:00:00")), day("00:40:00")).Alarm
+	triggeredBefore.RingRow = FateOf(ringOfRow(&triggeredBefore, day("00:41:00")), Outcome{Kind: Confirmed}, day("00:41:00")).RingRow
 	for _, c := range []struct {
 		name             string
 		alarm            Alarm
@@ -161,6 +164,8 @@ func TestRecomputationMovesOccurrences(t *testing.T) {
 			at(t, "2027-06-02T00:30:00Z")},
 		{"no label comes again", rungByNewer, 2, day("00:31:00"), at(t, "2027-06-02T00:30:00Z"),
 			at(t, "2027-06-02T00:30:00Z"), at(t, "2027-06-03T00:30:00Z")},
+		{"rung by a trigger after the new time", triggeredBefore, 2, day("00:50:00"), day("00:30:00"), day("00:50:00"),
+			at(t, "2027-06-02T00:30:00Z")},
 		{"behind until", scheduledByRule(t, until, day("00:00:00")), 0, day("00:10:00"), day("01:30:00"),
 			day("01:30:00"), 0},
 	} {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -340,6 +341,41 @@ func TestNextTryIsNeverBeforeTheWrite(t *testing.T) {
 		}
 		if d.Verdict != Amend && d.Alarm.RingAt != past.RingAt {
 			t.Errorf("%s: ring_at is %s", name, d.Alarm.RingAt)
+		}
+	}
+}
+
+// TestUnreadableRowIsReplacedOrEnded demands that no other op changes a row that cannot be read: it would write what it
+// has read of it, and nothing of the rest.
+func TestUnreadableRowIsReplacedOrEnded(t *testing.T) {
+	key := Key{"shop", "4711"}
+	for _, c := range []struct {
+		state string
+		op    Op
+		want  Verdict
+	}{
+		{"scheduled", Op{Set: tableSet("same")}, Replace},
+		{"scheduled", Op{Cancel: &Cancel{Key: key}}, Disarm},
+		{"dead", Op{Discard: &Discard{Key: key}}, Amend},
+		{"dead", Op{Kick: &Kick{Key: key}}, Refuse},
+		{"scheduled", Op{Pause: &Pause{Key: key}}, Refuse},
+		{"paused", Op{Resume: &Resume{Key: key}}, Refuse},
+		{"scheduled", Op{Trigger: &Trigger{Key: key}}, Refuse},
+		{"scheduled", Op{Backfill: &Backfill{Key: key, Until: NoInstant}}, Refuse},
+		{"scheduled", Op{EndBackfill: &EndBackfill{Key: key}}, Refuse},
+		{"scheduled", Op{Shift: &Shift{Key: key, By: 1, UnchangedSince: tableNow}}, Refuse},
+		{"ringing", Op{Answer: &Answer{Key: key, Kind: Ack, Ring: RingID{7, tableGeneration, 1}}}, Refuse},
+		{"rung", Op{Resend: &Resend{Key: key, Ring: RingID{7, tableGeneration, 1}, ClaimID: "c"}}, Refuse},
+		{"scheduled", Op{Recompute: &Recompute{Key: key}}, Keep},
+	} {
+		row := tableRow(c.state)
+		row.AckTimeout, row.Unreadable = time.Minute, "column repeat_rule cannot be read"
+		d := c.op.Decide(row, tableNow)
+		if d.Verdict != c.want {
+			t.Errorf("%s: %s, %v", c.op.Name(), d.Verdict, d.Err)
+		}
+		if refused, ok := errors.AsType[*Error](d.Err); d.Verdict == Refuse && (!ok || refused.Code != CodeUnreadable) {
+			t.Errorf("%s: %v", c.op.Name(), d.Err)
 		}
 	}
 }

@@ -3,15 +3,16 @@ package clock
 // decideTrigger judges a trigger. The alarm is due at once:
 //
 //   - An alarm that rings once is set again, to now, with its content. So it has the next generation, and its former
-//     time is gone. A rung, expired or dead alarm rings again that way. A latest_ring_at that has passed is dropped.
-//   - A repeating alarm rings once besides its occurrences, which keep their times and numbers (Progress.TriggeredAt).
-//     While that ring is not over, the rule's overlap holds for occurrences that come due.
+//     time is gone. A rung, expired or dead alarm rings again that way, also if its last ring is in doubt. A
+//     latest_ring_at that has passed is dropped.
+//   - A repeating alarm rings once besides its occurrences, which keep their times and numbers (Progress.TriggeredAt),
+//     and comes before an occurrence that is due. While that ring is not over, the rule's overlap holds for occurrences
+//     that come due. A further trigger while it waits changes nothing.
 //   - An occurrence that waits for a further try is tried now.
-//   - An alarm that is due already stays as it is. The ring of a backfill that is due waits for the triggered one.
 //
-// A trigger is refused where a ring may have arrived, as a cancel is. It is refused for a cancelled alarm and a paused
-// one, because the person who stopped the alarm wants no ring, and for a repeating alarm that is over: a kick or a set
-// makes it ring again.
+// A trigger is refused where a ring of an unfinished alarm may have arrived, as a cancel is. It is refused for a
+// cancelled alarm and a paused one, because the person who stopped the alarm wants no ring, and for a repeating alarm
+// that is over: a set makes it ring again.
 func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 	switch d, refused := refuseUnmet(row, trigger.Key, trigger.If); {
 	case refused:
@@ -28,11 +29,11 @@ func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 	if d, done := decideInFlight(row); done {
 		return d
 	}
-	if row.NextTryTime <= now && !row.waitsForBackfill(now) {
-		return Decision{Verdict: Keep, Alarm: *row}
-	}
 	if row.Repeat == nil {
 		return Decision{Verdict: Replace, Alarm: armed(row, row.setForNow(now), now)}
+	}
+	if waits := row.begun() || row.Progress.TriggeredAt != 0; waits && row.NextTryTime <= now {
+		return Decision{Verdict: Keep, Alarm: *row}
 	}
 	alarm := *row
 	alarm.NextTryTime, alarm.UpdateTime = now, now
@@ -40,11 +41,6 @@ func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 		alarm.Progress.TriggeredAt, alarm.Progress.Backfill.Rings = int64(now), false
 	}
 	return Decision{Verdict: Amend, Alarm: alarm}
-}
-
-// waitsForBackfill reports whether the alarm's next claim will ring for its backfill for the first time.
-func (a *Alarm) waitsForBackfill(now Instant) bool {
-	return a.Progress.Backfill.Rings && !a.begun() && a.NextRingAt() > now
 }
 
 // setForNow returns the set that lets an alarm that rings once ring now, with the content that it has.

@@ -45,6 +45,32 @@ func TestTriggeredRingLeavesThePlanAlone(t *testing.T) {
 	}
 }
 
+// TestTriggeredRingComesBeforeADueOccurrence triggers alarms that are due and held. They ring although their times to
+// ring have passed.
+func TestTriggeredRingComesBeforeADueOccurrence(t *testing.T) {
+	now := at(t, "2027-03-01T08:00:00Z")
+	a := scheduledByRule(t, repeat.Spec{Every: 60_000, Missed: repeat.MissedSkip, LatestAfter: 5000}, now)
+	later := a.NextTryTime + 30_000
+	d := triggered(t, a, later)
+	if d.Verdict != Amend || d.Alarm.Progress.TriggeredAt != int64(later) || d.Alarm.Latest() != NoInstant {
+		t.Fatalf("%s, %+v", d.Verdict, d.Alarm.RingRow)
+	}
+	if again := triggered(t, d.Alarm, later+1); again.Verdict != Keep {
+		t.Errorf("a second trigger: %s", again.Verdict)
+	}
+	if chosen, rings := a.Repetition().ChooseOccurrence(d.Alarm.RingRow, later+20_000); !rings || chosen.Progress.TriggeredAt == 0 {
+		t.Errorf("chosen: %+v", chosen)
+	}
+
+	once := scheduledAtLocalTime(t, "2027-06-01T12:00:00", now)
+	once.LatestRingAt = once.RingAt + 1000
+	late := once.RingAt + 2000
+	d = triggered(t, once, late)
+	if d.Verdict != Replace || d.Alarm.LatestRingAt != NoInstant || d.Alarm.NextTryTime != late || d.Alarm.Generation != 2 {
+		t.Errorf("once: %s, %+v", d.Verdict, d.Alarm)
+	}
+}
+
 func TestTriggerTriesAFailedOccurrenceNow(t *testing.T) {
 	now := at(t, "2027-03-01T08:00:00Z")
 	a := scheduledByRule(t, repeat.Spec{Every: 60_000}, now)

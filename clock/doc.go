@@ -29,11 +29,12 @@
 //	                                      try; the row cannot be read
 //	scheduled, ringing     ─▶ rung        confirmed with ack_timeout, by a reply that also acknowledges the ring
 //	scheduled, ringing     ─▶ expired     latest_ring_at has passed at a claim or at the expiry pass
-//	scheduled              ─▶ cancelled   cancel, unless a ring is in doubt
+//	scheduled              ─▶ cancelled   cancel, unless a ring is in doubt; of a repeating alarm also from ringing
 //	dead, expired          ─▶ cancelled   discard
-//	scheduled              ─▶ paused      pause, unless a ring is in flight or in doubt
-//	paused                 ─▶ scheduled   resume: due at ring_at, or at once if that has passed
-//	paused                 ─▶ paused      a different set (generation+1)
+//	scheduled              ─▶ paused      pause, unless a ring is in flight or in doubt; of a repeating alarm also from ringing
+//	paused                 ─▶ scheduled   resume: due at ring_at, or at once if that has passed; a ring that waits for its
+//	                                      acknowledgement: ringing
+//	paused                 ─▶ paused      a different set (generation+1); an answer to a ring that waits for it
 //	paused                 ─▶ cancelled   cancel
 //	scheduled, rung, expired, dead
 //	                       ─▶ scheduled   trigger: due at once, unless a ring is in flight or in doubt (generation+1; of a repeating alarm a ring
@@ -100,8 +101,9 @@
 //     generation, so a later repeat of a set is judged as before. There is one exception: a kick removes a
 //     latest_ring_at that has passed. An op with an Actor that changes its row is recorded in the audit, in the same
 //     transaction (ActOn).
-//  9. A paused alarm has no next_try_time, so no claim, no expiry pass and no purge takes it. Only a resume, a set or a
-//     cancel changes it. No ring of it is in flight or in doubt.
+//  9. A paused alarm has no next_try_time, so no claim, no expiry pass and no purge takes it. Only a resume, a set, a
+//     cancel, another pause, an end of its backfill, or an answer to its last ring changes it. No ring of it is in
+//     flight or in doubt.
 //
 // # Failures, effects, recovery
 //

@@ -39,6 +39,7 @@ const (
 	CodeRingsOnce        = "rings_once" // the alarm has no occurrences
 	CodeUnknownJob       = "unknown_job"
 	CodeRepeats          = "repeats"       // the rule of the alarm says when it rings
+	CodeUnreadable       = "unreadable"    // the row of the alarm cannot be read
 	CodePaused           = "paused"        // a paused alarm does not ring
 	CodeBackfillRuns     = "backfill_runs" // an alarm has one backfill at a time
 	CodeUnknownToken     = "unknown_token"

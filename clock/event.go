@@ -26,7 +26,7 @@ type Event struct {
 	At         Instant
 	Kind       EventKind
 	Generation int64
-	RingNo     int    // of a try, a ring or its answer; else 0
+	RingNo     int    // of a try, a ring or its answer; else, and where it is not known, 0
 	Detail     string // outcome and error of a try, or the reason of an end; may be empty
 	By         string // who answered; may be empty
 }
@@ -45,12 +45,16 @@ func (a *Alarm) Events() []Event {
 				Event{At: at, Kind: kind, Generation: a.Generation, RingNo: ringNo, Detail: detail, By: by})
 		}
 	}
-	add(a.RungAt, EventRung, a.RingNo, "", "")
+	latest := a.RingNo
+	if a.Progress.Repeats() && a.RingNo == a.Progress.RingsBefore {
+		latest = 0 // not known: occurrences that did not ring have taken numbers since
+	}
+	add(a.RungAt, EventRung, latest, "", "")
 	switch a.Answer {
 	case Ack:
-		add(a.AnsweredAt, EventAcknowledged, a.RingNo, "", a.AnsweredBy)
+		add(a.AnsweredAt, EventAcknowledged, latest, "", a.AnsweredBy)
 	case Touch:
-		add(a.AnsweredAt, EventTouched, a.RingNo, "", a.AnsweredBy)
+		add(a.AnsweredAt, EventTouched, latest, "", a.AnsweredBy)
 	case NoAnswer, Release, Bury: // the attempt tells it
 	}
 	switch a.State {

@@ -46,6 +46,10 @@ func TestEventsTellTheLifeOfAnAlarm(t *testing.T) {
 		"scheduled": {func(a *Alarm) {
 			a.State, a.RungAt, a.FinishedAt, a.Attempts = Scheduled, NoInstant, NoInstant, nil
 		}, "10 created 1.0"},
+		"between occurrences": {func(a *Alarm) {
+			a.State, a.FinishedAt = Scheduled, NoInstant
+			a.Progress.Current.Number, a.Progress.RingsBefore = 5, 2
+		}, strings.TrimSuffix(before, "2.2\n") + "2.0"},
 		"buried and unanswered": {func(a *Alarm) {
 			a.Attempts = []Attempt{{Generation: 2, RingNo: 2, Time: 60, Outcome: Buried},
 				{Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}

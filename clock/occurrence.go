@@ -34,6 +34,10 @@ func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, 
 	}
 	r.wait(&row, due.Next, now)
 	if due.Last {
+		r.begin(p, due.Latest)
+		if p.Ended = MissedCount; due.Missed == 0 {
+			p.Ended = OutsideCount
+		}
 		row.finish(Expired, now)
 		row.LastError = "the last occurrence was missed"
 	}
@@ -51,7 +55,7 @@ func (r Repetition) wait(row *RingRow, next repeat.Occurrence, now Instant) {
 	if p.Current != next { // after a triggered ring it is the current one; Next and Label stay, as for a claim
 		r.begin(p, next)
 	}
-	p.RingsBefore, p.Queued, p.Kicked = row.RingNo, false, false
+	p.RingsBefore, p.Queued, p.Kicked, p.Ended = row.RingNo, false, false, NoCount
 	row.State, row.RetryTimes, row.InDoubt, row.FinishedAt, row.DoubtTarget = Scheduled, 0, false, NoInstant, NoTarget
 	r.await(row, now)
 }
@@ -81,19 +85,26 @@ func (r Repetition) endOccurrence(row *RingRow, begun bool, now Instant) {
 		if row.State != Rung {
 			row.passNumbers(1)
 		}
+		if queued, kicked := p.Queued, p.Kicked; queued || kicked { // it was decided that the current one rings
+			r.wait(row, p.Current, now)
+			p.Queued, p.Kicked = queued, kicked
+			return
+		}
 		r.goOn(row, p.Current, begun, now)
 		return
 	}
 	switch {
 	case row.State == Rung:
 		p.Rung++
-		p.FailedInRow = 0
+		p.FailedInRow, p.Ended = 0, NoCount
 	case row.State == Expired && !begun:
 		p.Missed++
+		p.Ended = MissedCount
 		row.passNumbers(1)
 	default:
 		p.Failed++
 		p.FailedInRow++
+		p.Ended = FailedCount
 		row.passNumbers(1)
 	}
 	r.goOn(row, p.Next, begun, now)
@@ -126,7 +137,9 @@ func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now I
 	if next.Number != 0 && begun && int64(r.RingAt(next)) > p.DecidedUntil {
 		over := r.Rule.Overlapped(r.Alarm, next, int64(now))
 		p.Skipped += over.Skipped
-		row.passNumbers(over.Skipped)
+		if row.passNumbers(over.Skipped); next == p.Current && over.Skipped > 0 { // after a ring besides the occurrences
+			p.Ended = SkippedCount
+		}
 		next = over.Next
 		if over.Ring.Number != 0 {
 			r.wait(row, over.Ring, now)
@@ -140,8 +153,10 @@ func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now I
 // pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it. A triggered ring is
 // given up. The ring of a backfill begins again after the resume.
 func (r *RingRow) pause(now Instant) {
+	waits := r.Unacknowledged()
 	r.State, r.NextTryTime, r.UpdateTime = Paused, NoInstant, now
 	r.giveUpUnplanned()
+	r.Progress.Unanswered = waits && r.begun()
 	r.undecide()
 }
 
@@ -175,15 +190,19 @@ func (r Repetition) noteRing(row *RingRow) {
 	p.LatenessSum += p.Lateness
 }
 
-// kick lets the last occurrence, which has ended the alarm, ring again. Its count is taken back: the row does not say
-// which one it was, so Failed is lowered, or Missed if no occurrence has failed.
+// kick lets the current occurrence of an alarm that is over ring again. Its count is taken back.
 func (p *Progress) kick() {
-	p.Kicked = true
-	switch {
-	case p.Failed > 0:
+	switch p.Ended {
+	case FailedCount:
 		p.Failed--
 		p.FailedInRow = max(p.FailedInRow-1, 0)
-	case p.Missed > 0:
+	case MissedCount:
 		p.Missed--
+	case OutsideCount:
+		p.Outside--
+	case SkippedCount:
+		p.Skipped--
+	case NoCount: // its row was unreadable, or the occurrence rang and a triggered ring has failed after it
 	}
+	p.Kicked, p.Ended = true, NoCount
 }

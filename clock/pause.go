@@ -4,6 +4,7 @@ package clock
 type Pause struct {
 	Key
 	If Condition // AnyRow or AtGeneration
+	By string    // who asks, of an op without an Actor; may be empty
 }
 
 // Resume asks that a paused alarm is scheduled again.

@@ -27,14 +27,16 @@ type Progress struct {
 	PreviousAt   int64 // occurrence before Current, whether it rang or not; 0: Current is the first one, or a build stored the row that does not know this field
 	RingsBefore  int   // confirmed rings of the generation before Current
 	Queued       bool  // Current waited for the end of an earlier ring: it rings, and occurrences after it were skipped for it
+	Unanswered   bool  // the alarm was paused while the last ring of Current waited for its acknowledgement
 	Kicked       bool  // a person has kicked Current: it may ring however late
 	// TriggeredAt is when a person asked for the ring that the row waits for, besides the occurrences: Current is the
 	// one that rings next after it. 0: the row waits for Current itself, or for a ring of Backfill.
 	TriggeredAt int64
 	Backfill    BackfillProgress
 
-	OccurrenceCounts     // of the generation
-	FailedInRow      int // failed occurrences since the last rung one, and since the last resume
+	Ended            Count // count of the occurrence that ended the alarm; NoCount: none, or it is not over
+	OccurrenceCounts       // of the generation
+	FailedInRow      int   // failed occurrences since the last rung one, and since the last resume
 
 	// Lateness of occurrences with a confirmed ring, also if they were not acknowledged later, in ms: the claim of the
 	// first confirmed ring minus the occurrence's RingAt, which has the jitter.
@@ -55,6 +57,18 @@ type BackfillProgress struct {
 	Failed     int64 // rings that ended otherwise
 	Rings      bool  // the row waits for the ring of At, besides the occurrences
 }
+
+// Count names a count of OccurrenceCounts that a kick takes back.
+type Count int8
+
+// The counts.
+const (
+	NoCount Count = iota
+	FailedCount
+	MissedCount
+	OutsideCount
+	SkippedCount
+)
 
 // OccurrenceCounts counts occurrences by how they ended.
 type OccurrenceCounts struct {
@@ -91,6 +105,8 @@ type storedProgress struct {
 	RingsBefore  int   `json:"rings,omitempty"`
 	Queued       bool  `json:"queued,omitempty"`
 	Kicked       bool  `json:"kicked,omitempty"`
+	Unanswered   bool  `json:"unanswered,omitempty"`
+	Ended        Count `json:"ended,omitempty"`
 	TriggeredAt  int64 `json:"triggered,omitempty"`
 	// Backfill is at, previous, due, pace, left, rung, failed, and 1 while the row waits for its ring.
 	Backfill    []int64 `json:"backfill,omitempty"`
@@ -125,10 +141,14 @@ func (p *Progress) unplannedAt() int64 {
 
 // Beside returns the times of the occurrences before and after the current one, by the rule: it does not matter whether
 // they ring. NoInstant: there is none.
-func (p *Progress) Beside() (previous, next Instant) {
+func (r Repetition) Beside(p *Progress) (previous, next Instant) {
+	following := p.Next
+	if p.Queued || p.Kicked { // Next comes after the occurrences that were skipped meanwhile
+		following = r.following(p.Current)
+	}
 	next = NoInstant
-	if p.Next.Number != 0 {
-		next = Instant(p.Next.At)
+	if following.Number != 0 {
+		next = Instant(following.At)
 	}
 	return instantOrNone(p.PreviousAt), next
 }
@@ -149,7 +169,7 @@ func (p *Progress) Encode() string {
 	text, err := json.Marshal(storedProgress{
 		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At,
 		DecidedUntil: p.DecidedUntil, Label: p.Label, PreviousAt: p.PreviousAt, RingsBefore: p.RingsBefore,
-		Queued: p.Queued, Kicked: p.Kicked, TriggeredAt: p.TriggeredAt, Backfill: p.Backfill.encode(),
+		Queued: p.Queued, Kicked: p.Kicked, Unanswered: p.Unanswered, Ended: p.Ended, TriggeredAt: p.TriggeredAt, Backfill: p.Backfill.encode(),
 		Rung: p.Rung, Missed: p.Missed, Outside: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: p.FailedInRow,
 		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
 	})
@@ -202,7 +222,7 @@ func DecodeProgress(text string) (Progress, error) {
 		return Progress{}, fmt.Errorf("decode %.100q: %w", text, err)
 	}
 	backfill, ok := decodeBackfill(s.Backfill)
-	if !ok || s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
+	if !ok || s.Ended < NoCount || s.Ended > SkippedCount || s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
 		s.PreviousAt < 0 || s.PreviousAt > int64(MaxInstant) || s.TriggeredAt < 0 || s.TriggeredAt > int64(MaxInstant) {
 		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
 	}
@@ -210,7 +230,7 @@ func DecodeProgress(text string) (Progress, error) {
 		Current:      repeat.Occurrence{At: s.At, Number: s.Number},
 		Next:         repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
 		DecidedUntil: s.DecidedUntil, Label: s.Label, PreviousAt: s.PreviousAt, RingsBefore: s.RingsBefore,
-		Queued: s.Queued, Kicked: s.Kicked, TriggeredAt: s.TriggeredAt, Backfill: backfill, FailedInRow: s.FailedInRow,
+		Queued: s.Queued, Kicked: s.Kicked, Unanswered: s.Unanswered, Ended: s.Ended, TriggeredAt: s.TriggeredAt, Backfill: backfill, FailedInRow: s.FailedInRow,
 		OccurrenceCounts: OccurrenceCounts{
 			Rung: s.Rung, Missed: s.Missed, Outside: s.Outside, Skipped: s.Skipped, Failed: s.Failed,
 		},
@@ -290,10 +310,10 @@ func (r *RingRow) begun() bool {
 	return r.RetryTimes > 0 || r.InDoubt || r.Claimed() || r.RingNo > r.Progress.RingsBefore
 }
 
-// undecide lets the next claim decide again which occurrences ring, unless the current one has begun, or occurrences
-// after it were skipped for it.
+// undecide lets the next claim decide again which occurrences ring, unless the current one has begun, occurrences after
+// it were skipped for it, or the row waits for another ring before it.
 func (r *RingRow) undecide() {
-	if !r.begun() && !r.Progress.Queued {
+	if !r.begun() && !r.Progress.Queued && r.Progress.unplannedAt() == 0 {
 		r.Progress.DecidedUntil = 0
 	}
 }

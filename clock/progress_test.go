@@ -32,7 +32,11 @@ type occurrenceModel struct {
 	counts    OccurrenceCounts
 	inRow     int // failed occurrences in a row
 	paused    bool
-	triggered bool // a ring without an occurrence comes before all others; begun says whether it was tried
+	ended     *int64            // count of last, which a kick takes back
+	last      repeat.Occurrence // occurrence that ended the alarm, if it is over
+	kicked    bool              // current rings however late
+	unacked   bool              // a confirmed ring of current waits for its answer
+	triggered bool              // a ring without an occurrence comes before all others; begun says whether it was tried
 
 	backfill    []int64 // occurrences of the past that ring besides, in order
 	backfillDue Instant // of the first one
@@ -57,7 +61,7 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 		return repeat.Occurrence{}, true
 	case m.filling:
 		return repeat.Occurrence{At: m.backfill[0]}, true
-	case m.begun:
+	case m.begun || m.kicked:
 		return m.current, true
 	case len(m.backlog) > 0:
 		m.current, m.backlog = m.backlog[0], m.backlog[1:]
@@ -70,6 +74,7 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 	}
 	for m.spec.MissedWindow > 0 && len(due) > 0 && now-m.ringAt(due[0]) > Instant(m.spec.MissedWindow) {
 		m.counts.Outside++
+		m.ended, m.last = &m.counts.Outside, due[0]
 		due = due[1:]
 	}
 	keep := 1
@@ -78,6 +83,9 @@ func (m *occurrenceModel) claim(now Instant) (o repeat.Occurrence, rings bool) {
 	}
 	kept := due[max(len(due)-keep, 0):]
 	m.counts.Missed += int64(len(due) - len(kept))
+	if len(due) > 0 {
+		m.ended, m.last = &m.counts.Missed, due[len(due)-1]
+	}
 	if m.spec.Missed == repeat.MissedSkip && now-m.ringAt(kept[0]) > MissedGrace {
 		m.counts.Missed++
 		return repeat.Occurrence{}, false
@@ -97,9 +105,18 @@ func (m *occurrenceModel) before(o repeat.Occurrence) int64 {
 	return m.all[o.Number-2].At
 }
 
+// after returns the time of the occurrence after o.
+func (m *occurrenceModel) after(o repeat.Occurrence) Instant {
+	if int(o.Number) == len(m.all) {
+		return NoInstant
+	}
+	return Instant(m.all[o.Number].At)
+}
+
 // end ends the current occurrence. count is the counter of its end.
 func (m *occurrenceModel) end(count *int64, now Instant) {
 	*count++
+	m.ended, m.last = count, m.current
 	switch count {
 	case &m.counts.Failed:
 		m.inRow++
@@ -147,19 +164,32 @@ func (m *occurrenceModel) free(now Instant) {
 	if m.begun && len(m.backlog) == 0 {
 		overlapping := m.due(now)
 		m.counts.Skipped += int64(len(overlapping))
+		if m.current.Number == 0 && len(overlapping) > 0 {
+			m.ended, m.last = &m.counts.Skipped, overlapping[0]
+		}
 		if m.spec.Overlap == repeat.OverlapQueueOne && len(overlapping) > 0 {
 			m.counts.Skipped--
 			m.backlog, m.queued = overlapping[:1], true
 		}
 	}
-	m.current, m.begun = repeat.Occurrence{}, false
+	if m.kicked && m.ended == nil { // a ring before the kicked one has ended
+		m.begun, m.unacked = false, false
+		return
+	}
+	m.current, m.begun, m.unacked, m.kicked = repeat.Occurrence{}, false, false, false
+	switch {
+	case len(m.backlog)+len(m.undecided) == 0:
+		m.paused = false // the alarm is over
+	case m.paused:
+		m.pause()
+	}
 }
 
 // pause puts decisions back: after it, the due occurrences are decided again.
 func (m *occurrenceModel) pause() {
 	m.paused = true
 	if m.triggered || m.filling {
-		m.triggered, m.filling, m.begun = false, false, false
+		m.triggered, m.filling, m.begun, m.unacked = false, false, false, false
 	}
 	if !m.begun && !m.queued {
 		m.backlog, m.undecided = nil, append(slices.Clone(m.backlog), m.undecided...)
@@ -170,7 +200,7 @@ func (m *occurrenceModel) resume() { m.paused, m.inRow = false, 0 }
 
 // unsent puts a decision back: the ring was not sent.
 func (m *occurrenceModel) unsent() {
-	if m.begun || m.triggered {
+	if m.begun || m.triggered || m.kicked {
 		return
 	}
 	if m.filling {
@@ -257,6 +287,7 @@ func TestRandomLivesOfRepeatingAlarmsFollowTheModel(t *testing.T) {
 			"resume":    l.resume,
 			"trigger":   l.trigger,
 			"backfill":  l.backfill,
+			"kick":      l.kick,
 			"time":      func(t *rapid.T) { l.now += Instant(rapid.IntRange(0, 2500).Draw(t, "ms")) },
 			"outage":    func(t *rapid.T) { l.now += Instant(rapid.IntRange(5000, 60_000).Draw(t, "ms")) },
 		})
@@ -285,6 +316,9 @@ func (l *repeatLife) claim(t *rapid.T) {
 	}
 	if ring.Occurrence() != want {
 		t.Fatalf("the ring is of %v, the model says %v", ring.Occurrence(), want)
+	}
+	if _, next := ring.OccurrencesBeside(); want.Number != 0 && next != l.model.after(want) {
+		t.Fatalf("the occurrence after %v is at %v, the model says %v", want, next, l.model.after(want))
 	}
 	number := want.Number
 	switch before := l.model.before(want); {
@@ -335,6 +369,7 @@ func (l *repeatLife) settle(t *rapid.T, ring *Ring, outcome Outcome) {
 		l.end(&m.counts.Rung)
 	default:
 		m.begun = true
+		m.unacked = outcome.Kind == Confirmed
 	}
 }
 
@@ -352,7 +387,8 @@ func (l *repeatLife) end(count *int64) {
 }
 
 func (l *repeatLife) answer(t *rapid.T) {
-	if l.row.State != Ringing {
+	paused := l.row.State == Paused && l.model.unacked
+	if l.row.State != Ringing && !paused {
 		t.Skip("nothing to answer")
 	}
 	kind := rapid.SampledFrom([]AnswerKind{Ack, Ack, Release, Bury, Touch}).Draw(t, "answer")
@@ -368,7 +404,12 @@ func (l *repeatLife) answer(t *rapid.T) {
 		l.end(&l.model.counts.Rung)
 	case Bury:
 		l.end(&l.model.counts.Failed)
+	case Release:
+		l.model.unacked = false
 	default:
+	}
+	if paused && l.row.State != Paused && !l.row.State.Over() {
+		t.Fatalf("the %s of a paused alarm makes it %s", kind, l.row.State)
 	}
 	if again := (Op{Answer: &Answer{Ring: id, Key: l.row.Key, Kind: Ack}}).Decide(&l.row, l.now); kind == Ack &&
 		again.Verdict != Refuse {
@@ -378,7 +419,7 @@ func (l *repeatLife) answer(t *rapid.T) {
 
 func (l *repeatLife) pause(t *rapid.T) {
 	d := Op{Pause: &Pause{Key: l.row.Key}}.Decide(&l.row, l.now)
-	if may := l.row.State == Scheduled && !l.row.InDoubt; may != (d.Verdict == Amend) {
+	if may := (l.row.State == Scheduled || l.row.State == Ringing) && !l.row.InDoubt; may != (d.Verdict == Amend) {
 		t.Fatalf("the pause of a row that is %s, in doubt: %v, is %s", l.row.State, l.row.InDoubt, d.Verdict)
 	} else if !may {
 		return
@@ -395,12 +436,15 @@ func (l *repeatLife) resume(t *rapid.T) {
 	l.model.resume()
 }
 
-// trigger asks for a ring at once. A ring that is due already, and a further try, are no other ring.
+// trigger asks for a ring at once. A further try, and a triggered ring that waits, are no other ring.
 func (l *repeatLife) trigger(t *rapid.T) {
-	due := l.row.NextTryTime != NoInstant && l.row.NextTryTime <= l.now && !l.row.waitsForBackfill(l.now)
+	if l.model.kicked && !l.model.begun {
+		t.Skip("whether a kicked occurrence has begun depends on its tries before the kick")
+	}
+	waits := (l.model.begun || l.model.triggered) && l.row.NextTryTime <= l.now
 	d := Op{Trigger: &Trigger{Key: l.row.Key}}.Decide(&l.row, l.now)
-	if may := l.row.State == Scheduled && !l.row.InDoubt; !may && d.Verdict != Refuse || may && due != (d.Verdict == Keep) {
-		t.Fatalf("the trigger of a row that is %s, in doubt: %v, due: %v, is %s", l.row.State, l.row.InDoubt, due, d.Verdict)
+	if may := l.row.State == Scheduled && !l.row.InDoubt; !may && d.Verdict != Refuse || may && waits != (d.Verdict == Keep) {
+		t.Fatalf("the trigger of a row that is %s, in doubt: %v, is %s", l.row.State, l.row.InDoubt, d.Verdict)
 	} else if d.Verdict != Amend {
 		return
 	}
@@ -409,6 +453,23 @@ func (l *repeatLife) trigger(t *rapid.T) {
 		l.model.triggered = true
 		l.asked++
 	}
+}
+
+// kick rings the occurrence that has ended the alarm once more.
+func (l *repeatLife) kick(t *rapid.T) {
+	d := Op{Kick: &Kick{Key: l.row.Key}}.Decide(&l.row, l.now)
+	if may := l.row.State == Dead || l.row.State == Expired; may != (d.Verdict == Amend) {
+		t.Fatalf("the kick of a row that is %s is %s", l.row.State, d.Verdict)
+	} else if !may {
+		return
+	}
+	l.row = d.Alarm
+	m := &l.model
+	*m.ended--
+	if m.ended == &m.counts.Failed {
+		m.inRow--
+	}
+	m.current, m.kicked, m.ended = m.last, true, nil
 }
 
 // backfill begins a backfill of some seconds of the past, or ends the current backfill.
@@ -493,29 +554,16 @@ func (l *repeatLife) check(t *rapid.T) {
 	if due := l.row.NextTryTime != NoInstant; due == m.paused {
 		t.Fatalf("the alarm is %s, and due: %v", l.row.State, due)
 	}
-	if !m.paused && !m.begun && m.current.Number == 0 && l.row.NextTryTime > max(m.dueAt(), l.row.UpdateTime) {
+	if !m.paused && !m.begun && !m.kicked && m.current.Number == 0 && l.row.NextTryTime > max(m.dueAt(), l.row.UpdateTime) {
 		t.Fatalf("the alarm is due at %v, the model says %v", l.row.NextTryTime, m.dueAt())
 	}
 	decided := p.Rung + p.Missed + p.Outside + p.Skipped + p.Failed // with queue_one also occurrences after the current one
-	if p.Current.Number > decided+1 || p.Current.Number <= decided && m.spec.Overlap != repeat.OverlapQueueOne {
+	if p.Current.Number > decided+1 || p.Current.Number <= decided && m.spec.Overlap != repeat.OverlapQueueOne && !p.Kicked {
 		t.Fatalf("occurrence %d is current after %d ended", p.Current.Number, decided)
 	}
 	decoded, err := DecodeProgress(p.Encode())
 	if err != nil || decoded != *p {
 		t.Fatalf("decoded %+v, %v", decoded, err)
-	}
-}
-
-func TestKickTakesTheLastOccurrenceOutOfTheCounts(t *testing.T) {
-	for _, c := range []struct{ before, failed, missed int64 }{{1, 0, 2}, {0, 0, 1}} {
-		p := Progress{OccurrenceCounts: OccurrenceCounts{Failed: c.before, Missed: 2}, FailedInRow: int(c.before)}
-		if p.kick(); p.Failed != c.failed || p.Missed != c.missed || p.FailedInRow != 0 || !p.Kicked {
-			t.Errorf("after a kick with %d failed: %+v", c.before, p)
-		}
-	}
-	p := Progress{}
-	if p.kick(); p.OccurrenceCounts != (OccurrenceCounts{}) { // its row was unreadable, so nothing was counted
-		t.Errorf("counts below 0: %+v", p)
 	}
 }
 
@@ -533,7 +581,11 @@ func TestLongestProgressFitsItsColumn(t *testing.T) {
 	const column = 500 // repeat_state
 	triggered := p
 	triggered.TriggeredAt, triggered.Backfill.Rings = at, false
-	for _, p := range []Progress{p, triggered} {
+	unanswered := p
+	unanswered.Unanswered, unanswered.Backfill.Rings = true, false
+	over := p
+	over.Ended, over.Backfill.Rings = SkippedCount, false
+	for _, p := range []Progress{p, triggered, unanswered, over} {
 		if text := p.Encode(); len(text) > column {
 			t.Errorf("%d bytes: %s", len(text), text)
 		}

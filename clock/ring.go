@@ -61,11 +61,11 @@ func (r *Ring) Occurrence() repeat.Occurrence {
 	return p.Current
 }
 
-// OccurrencesBeside returns the times of the occurrences before and after the one that rings, as Progress.Beside does.
+// OccurrencesBeside returns the times of the occurrences before and after the one that rings, as Repetition.Beside does.
 func (r *Ring) OccurrencesBeside() (previous, next Instant) {
 	p := &r.Before.Progress
 	if !p.Backfill.Rings {
-		return p.Beside()
+		return r.Repetition.Beside(p)
 	}
 	next = NoInstant
 	if at, ok := r.Repetition.Rule.Next(p.Backfill.At); ok {

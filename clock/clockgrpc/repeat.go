@@ -120,7 +120,7 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 	}
 	m.Repeat = ruleOf(a.Repeat)
 	p := &a.Progress
-	previous, next := p.Beside()
+	previous, next := a.Repetition().Beside(p)
 	m.Occurrence = &clockdv1.Occurrence{
 		PreviousAt: timestampOf(previous), NextAt: timestampOf(next), TriggeredAt: timestampOf(p.Triggered()),
 		Number: p.Current.Number, At: timestampOf(clock.Instant(p.Current.At)), Rung: p.Rung, Missed: p.Missed,

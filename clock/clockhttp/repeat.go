@@ -167,7 +167,7 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	p := &a.Progress
 	b = strconv.AppendInt(append(b, `,"occurrence":{"number":`...), p.Current.Number, 10)
 	b = appendInstant(append(b, `,"at":`...), clock.Instant(p.Current.At))
-	previous, next := p.Beside()
+	previous, next := a.Repetition().Beside(p)
 	b = appendInstant(append(b, `,"next_at":`...), next)
 	b = appendInstant(append(b, `,"previous_at":`...), previous)
 	b = appendInstant(append(b, `,"triggered_at":`...), p.Triggered())

@@ -21,6 +21,7 @@ type Due struct {
 	Outside int64        // occurrences that do not ring, because they are older than the rule's MissedWindow
 	Next    Occurrence   // first occurrence after the others; zero if Last
 	Last    bool         // no occurrence follows
+	Latest  Occurrence   // with Last: the last occurrence
 	More    bool         // Next is due too: the caller stores this decision and calls Due again
 }
 
@@ -73,7 +74,7 @@ func (r Rule) passWindow(alarm Ringer, o Occurrence, now int64) Due {
 		}
 		next, ok := r.Following(o)
 		if !ok {
-			return Due{Last: true, Outside: o.Number - first + 1}
+			return Due{Last: true, Latest: o, Outside: o.Number - first + 1}
 		}
 		o = next
 	}
@@ -110,7 +111,7 @@ func (r Rule) scan(alarm Ringer, o Occurrence, now int64, keep int) Due {
 		next, ok := r.Following(o)
 		switch {
 		case !ok:
-			d.Last = true
+			d.Last, d.Latest = true, o
 			return d
 		case now < r.RingAt(alarm, next):
 			d.Next = next

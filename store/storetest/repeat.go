@@ -128,6 +128,36 @@ func testTrigger(t *testing.T, f *fixture) {
 	}
 }
 
+// testStopWhileRinging pauses and cancels repeating alarms whose rings wait for their acknowledgement. The ring of the
+// paused alarm is answered, and the alarm stays paused.
+func testStopWhileRinging(t *testing.T, f *fixture) {
+	k := f.together("paused", "cancelled", "cancelled if")
+	acknowledged := acknowledgedWithin(time.Minute, 3)
+	var sets []clock.Op
+	for _, id := range k {
+		sets = append(sets, set(id, t0, repeating(t0, nil), acknowledged))
+	}
+	c := f.claim(t0, f.set(t0-500, sets...)...)
+	c.settle(t0, everyRing(clock.Confirmed))
+	id := clock.RingID{AlarmID: f.get(k[0]).ID, Generation: 1, RingNo: 1}
+	ack := clock.Op{Answer: &clock.Answer{Key: key(k[0]), Ring: id, Kind: clock.Ack}}
+	same(t, "pause", f.write(t0+500, clock.Op{Pause: &clock.Pause{Key: key(k[0])}})[0].Verdict, clock.Amend)
+	if0 := clock.Condition{Kind: clock.AtGeneration, Generation: 1}
+	d := f.write(t0+500, clock.Op{Cancel: &clock.Cancel{Key: key(k[1])}}, clock.Op{Cancel: &clock.Cancel{Key: key(k[2]), If: if0}})
+	same(t, "cancel", d[0].Verdict, clock.Disarm)
+	same(t, "cancel of a generation", d[1].Verdict, clock.Disarm)
+	for _, id := range k[1:] {
+		same(t, id, f.get(id).State, clock.Cancelled)
+	}
+	same(t, "answer", f.write(t0+600, ack)[0].Verdict, clock.Amend)
+	same(t, "second answer", f.write(t0+600, ack)[0].Verdict, clock.Refuse)
+	a := f.get(k[0])
+	same(t, "state", a.State, clock.Paused)
+	same(t, "next try", a.NextTryTime, clock.NoInstant)
+	same(t, "rung", a.Progress.Rung, 1)
+	same(t, "occurrence", a.Progress.Current.Number, 2)
+}
+
 // testBackfill demands that an alarm rings once for each occurrence of a range of the past, besides its plan, with its
 // pace, and that the end of a backfill leaves nothing of it.
 func testBackfill(t *testing.T, f *fixture) {

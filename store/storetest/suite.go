@@ -38,6 +38,7 @@ func cases() []testCase {
 		{name: "a ring moves a repeating alarm to its next occurrence", claims: testRepeat},
 		{name: "missed occurrences are counted", claims: testRepeatMissed},
 		{name: "a backfill rings besides the occurrences", claims: testBackfill},
+		{name: "a repeating alarm stops while its ring waits", claims: testStopWhileRinging},
 		{name: "a trigger rings besides the occurrences", claims: testTrigger},
 		{name: "missed occurrences outside the window do not ring", claims: testRepeatWindow},
 		{name: "alarms pause after failed occurrences", claims: testRepeatPauses},

@@ -111,6 +111,9 @@ func testUnreadableWrites(t *testing.T, f *fixture) {
 		if u.column != "state" { // a list selects rows by known states
 			f.wantUnreadable(bad, u.column, clock.Scheduled)
 		}
+		if u.column != "state" {
+			f.wantUntouched(name, ids[0], clock.Op{Pause: &clock.Pause{Key: key(bad)}}, clock.Op{Trigger: &clock.Trigger{Key: key(bad)}})
+		}
 		d := f.write(t0, set(bad, t0), set(good, t0+1))
 		same(t, name+": verdict on its neighbour", d[1].Verdict, clock.Replace)
 		if u.column == "state" {
@@ -122,4 +125,17 @@ func testUnreadableWrites(t *testing.T, f *fixture) {
 		same(t, name+": healed", fmt.Sprint(a.State, a.Generation, a.LastError), fmt.Sprint(clock.Scheduled, 2, ""))
 		f.claim(t0, ids[0]).wantRings(ids[0]).settle(t0, everyRing(clock.Confirmed))
 	}
+}
+
+// wantUntouched demands that ops on an unreadable row are refused, and leave its encoded columns alone.
+func (f *fixture) wantUntouched(name string, id int64, ops ...clock.Op) {
+	f.t.Helper()
+	stored := func() string {
+		return fmt.Sprint(f.report(fmt.Sprintf("SELECT retry_policy, repeat_rule, repeat_state FROM alarm WHERE id = %d", id)))
+	}
+	before := stored()
+	for _, op := range ops {
+		same(f.t, name+": "+op.Name(), f.write(t0, op)[0].Verdict, clock.Refuse)
+	}
+	same(f.t, name+": columns", stored(), before)
 }
