@@ -31,6 +31,7 @@ type BulkFilter struct {
 	DueBefore   time.Time     // upper bound of NextTryTime, exclusive
 	Shift       time.Duration // with BulkShift: how much later the alarms ring; negative: earlier
 	FrozenAt    time.Time     // BulkSelection.FrozenAt; zero: now
+	Note        string        // the reason, at most 300 bytes; a paused alarm has it in LastError
 	By          string        // name of the person or program; empty: the name of the token, or the address of the client
 }
 
@@ -52,6 +53,7 @@ type BulkJob struct {
 	Prefix      string         `json:"prefix"`
 	FrozenAt    time.Time      `json:"frozen_at"`
 	By          string         `json:"by"`
+	Note        string         `json:"note"`
 	CreatedAt   time.Time      `json:"created_at"`
 	EndedAt     time.Time      `json:"ended_at"` // zero: it has not ended
 	Changed     int            `json:"changed"`  // alarms that it has changed
@@ -137,11 +139,12 @@ func (f *BulkFilter) body(dryRun bool) ([]byte, error) {
 		Shift       string     `json:"shift,omitempty"`
 		FrozenAt    *instant   `json:"frozen_at,omitempty"`
 		By          string     `json:"by,omitempty"`
+		Note        string     `json:"note,omitempty"`
 		DryRun      bool       `json:"dry_run,omitempty"`
 	}{
 		Application: f.Application, Action: f.Action, States: f.States, Prefix: f.Prefix,
 		DueAfter: optionalInstant(f.DueAfter), DueBefore: optionalInstant(f.DueBefore),
-		FrozenAt: optionalInstant(f.FrozenAt), By: f.By, DryRun: dryRun,
+		FrozenAt: optionalInstant(f.FrozenAt), By: f.By, Note: f.Note, DryRun: dryRun,
 	}
 	if f.Shift != 0 {
 		given.Shift = f.Shift.String()

@@ -1,10 +1,10 @@
 package bulk
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -45,6 +45,7 @@ type Filter struct {
 	DueBefore   clock.Instant // only next_try_time < DueBefore; NoInstant: no bound
 	ShiftMillis int64         // with Shift: milliseconds by which ring_at moves; negative: earlier
 	FrozenAt    clock.Instant // alarms that were created later are left; NoInstant: now
+	Note        string        // the reason; a paused alarm has it in its last_error
 }
 
 // Validate returns an ErrInvalid that names the first offending field, or nil. It fills empty States.
@@ -66,7 +67,7 @@ func (f *Filter) Validate() error {
 		}
 	}
 	q := f.list(clock.ListPosition{})
-	return q.Validate()
+	return cmp.Or(clock.CheckNote(f.Note), q.Validate())
 }
 
 func joined(actions []Action) string {
@@ -91,22 +92,4 @@ func (f *Filter) admits(a *clock.Alarm) bool {
 		return a.UpdateTime <= f.FrozenAt
 	}
 	return a.CreateTime <= f.FrozenAt
-}
-
-// op returns the op that changes an alarm.
-func (f *Filter) op(k clock.Key) clock.Op {
-	switch f.Action {
-	case Kick:
-		return clock.Op{Kick: &clock.Kick{Key: k}, WithoutPayload: true}
-	case Discard:
-		return clock.Op{Discard: &clock.Discard{Key: k}, WithoutPayload: true}
-	case Pause:
-		return clock.Op{Pause: &clock.Pause{Key: k}, WithoutPayload: true}
-	case Resume:
-		return clock.Op{Resume: &clock.Resume{Key: k}, WithoutPayload: true}
-	case Shift:
-		return clock.Op{Shift: &clock.Shift{Key: k, By: time.Duration(f.ShiftMillis) * time.Millisecond, UnchangedSince: f.FrozenAt}, WithoutPayload: true}
-	default:
-		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, WithoutPayload: true}
-	}
 }

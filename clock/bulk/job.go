@@ -3,6 +3,7 @@ package bulk
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -53,6 +54,7 @@ type storedDocument struct {
 	ShiftMillis int64          `json:"shift_millis,omitempty"`
 	FrozenAt    int64          `json:"frozen_at"`
 	By          string         `json:"by"`
+	Note        string         `json:"note,omitempty"`
 	Cursor      string         `json:"cursor,omitempty"`
 	Changed     int            `json:"changed"`
 	Refused     map[string]int `json:"refused,omitempty"`
@@ -64,7 +66,7 @@ func (d *Document) stored() *storedDocument {
 	s := &storedDocument{
 		Application: d.Application, Action: d.Action, Prefix: d.Prefix, DueAfter: int64(d.DueAfter),
 		DueBefore:   int64(d.DueBefore),
-		ShiftMillis: d.ShiftMillis, FrozenAt: int64(d.FrozenAt), By: d.By, Cursor: d.Cursor, Changed: d.Changed,
+		ShiftMillis: d.ShiftMillis, FrozenAt: int64(d.FrozenAt), By: d.By, Note: d.Note, Cursor: d.Cursor, Changed: d.Changed,
 		Refused: d.Refused, Stop: d.Stop, Left: d.Left,
 	}
 	for _, state := range d.States {
@@ -78,7 +80,7 @@ func (s *storedDocument) document() Document {
 		Filter: Filter{
 			Application: s.Application, Action: s.Action, Prefix: s.Prefix, DueAfter: clock.Instant(s.DueAfter),
 			DueBefore:   clock.Instant(s.DueBefore),
-			ShiftMillis: s.ShiftMillis, FrozenAt: clock.Instant(s.FrozenAt),
+			ShiftMillis: s.ShiftMillis, FrozenAt: clock.Instant(s.FrozenAt), Note: s.Note,
 		},
 		By: s.By, Cursor: s.Cursor, Changed: s.Changed, Refused: s.Refused, Stop: s.Stop, Left: s.Left,
 	}
@@ -136,4 +138,22 @@ func (j *Job) RefusedTotal() (total int) {
 		total += n
 	}
 	return total
+}
+
+// op returns the op that changes an alarm.
+func (d *Document) op(k clock.Key) clock.Op {
+	switch d.Action {
+	case Kick:
+		return clock.Op{Kick: &clock.Kick{Key: k}, WithoutPayload: true}
+	case Discard:
+		return clock.Op{Discard: &clock.Discard{Key: k}, WithoutPayload: true}
+	case Pause:
+		return clock.Op{Pause: &clock.Pause{Key: k, By: d.By}, Note: d.Note, WithoutPayload: true}
+	case Resume:
+		return clock.Op{Resume: &clock.Resume{Key: k}, WithoutPayload: true}
+	case Shift:
+		return clock.Op{Shift: &clock.Shift{Key: k, By: time.Duration(d.ShiftMillis) * time.Millisecond, UnchangedSince: d.FrozenAt}, WithoutPayload: true}
+	default:
+		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, WithoutPayload: true}
+	}
 }

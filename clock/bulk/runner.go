@@ -203,7 +203,7 @@ func (r *Runner) page(ctx context.Context, j *Job) error {
 	if err != nil {
 		return err
 	}
-	changed, refused, err := r.change(ctx, &j.Filter, keys)
+	changed, refused, err := r.change(ctx, &j.Document, keys)
 	if err != nil {
 		return err
 	}
@@ -226,14 +226,14 @@ func (r *Runner) page(ctx context.Context, j *Job) error {
 // because the database or the queue of writes is at fault. An op whose row stayed locked is refused: it has waited as a
 // request does.
 func (r *Runner) change(
-	ctx context.Context, f *Filter, keys []clock.Key,
+	ctx context.Context, d *Document, keys []clock.Key,
 ) (changed int, refused map[string]int, err error) {
 	refused = map[string]int{}
 	unconfirmed := map[clock.Key]bool{}
 	for {
 		pending := make([]*clock.Pending, len(keys))
 		for i, k := range keys {
-			pending[i] = r.alarms.Submit(ctx, f.op(k))
+			pending[i] = r.alarms.Submit(ctx, d.op(k))
 		}
 		var again []clock.Key
 		for i, p := range pending {

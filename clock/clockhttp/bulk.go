@@ -154,7 +154,7 @@ func (s *Server) respondJob(ctx context.Context, c echo.Context, status int, job
 func decodeBulk(body []byte) (*bulkRequest, error) {
 	r := &bulkRequest{filter: bulk.Filter{DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
 		FrozenAt: clock.NoInstant}}
-	fields := []string{"action", "application", "by", "dry_run", "due_after", "due_before", "frozen_at", "prefix",
+	fields := []string{"action", "application", "by", "dry_run", "due_after", "due_before", "frozen_at", "note", "prefix",
 		"shift", "state"}
 	err := decodeOptional(body, fields, func(name string, raw []byte) error {
 		switch name {
@@ -172,6 +172,8 @@ func decodeBulk(body []byte) (*bulkRequest, error) {
 			return decodeInstant(raw, name, &r.filter.DueBefore)
 		case "frozen_at":
 			return decodeInstant(raw, name, &r.filter.FrozenAt)
+		case "note":
+			return decodeString(raw, name, &r.filter.Note)
 		case "prefix":
 			return decodeString(raw, name, &r.filter.Prefix)
 		case "shift":
@@ -263,6 +265,7 @@ func appendJob(b []byte, j *bulk.Job) []byte {
 	b = appendShift(append(b, `,"shift":`...), time.Duration(j.ShiftMillis)*time.Millisecond)
 	b = appendInstant(append(b, `,"frozen_at":`...), j.FrozenAt)
 	b = appendString(append(b, `,"by":`...), j.By)
+	b = appendOptional(append(b, `,"note":`...), j.Note)
 	b = appendInstant(append(b, `,"created_at":`...), j.CreatedAt)
 	b = appendInstant(append(b, `,"ended_at":`...), j.EndedAt)
 	b = strconv.AppendInt(append(b, `,"changed":`...), int64(j.Changed), 10)

@@ -55,17 +55,17 @@ func TestBulkJobsAreStartedShownAndStopped(t *testing.T) {
 	t.Parallel()
 	jobs := &fixedBulk{}
 	h := start(t, func(su *setup) { su.deps.Bulk = jobs })
-	body := `{"application":"shop","action":"shift","state":["paused"],"prefix":"a","due_after":100000000005,"due_before":"2027-01-15T08:00:00Z","shift":"-1h30m","frozen_at":100000000007,"by":"bob"}`
+	body := `{"application":"shop","action":"shift","state":["paused"],"prefix":"a","due_after":100000000005,"due_before":"2027-01-15T08:00:00Z","shift":"-1h30m","frozen_at":100000000007,"by":"bob","note":"why"}`
 	got := strings.TrimSpace(string(h.expect(201, "", "POST", "/v1/bulk", body).body))
 	want := `{"id":"J1","status":"running","application":"shop","action":"shift","state":["scheduled","paused"],"prefix":"","due_after":null,"due_before":"2027-01-15T08:00:00.000Z",` +
-		`"shift":"-1s500ms","frozen_at":"2027-01-15T08:00:00.000Z","by":"ann","created_at":"2027-01-15T08:00:00.000Z","ended_at":null,"changed":7,"refused":{"already_rung":1,"repeats":2}}`
+		`"shift":"-1s500ms","frozen_at":"2027-01-15T08:00:00.000Z","by":"ann","note":null,"created_at":"2027-01-15T08:00:00.000Z","ended_at":null,"changed":7,"refused":{"already_rung":1,"repeats":2}}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	f := jobs.started[0]
 	if f.Application != "shop" || f.Action != bulk.Shift || len(f.States) != 1 || f.States[0] != clock.Paused ||
 		f.Prefix != "a" || f.DueAfter != 100_000_000_005 || f.DueBefore != 1_800_000_000_000 ||
-		f.ShiftMillis != -5_400_000 || f.FrozenAt != 100_000_000_007 || jobs.by[0] != "bob" {
+		f.ShiftMillis != -5_400_000 || f.FrozenAt != 100_000_000_007 || f.Note != "why" || jobs.by[0] != "bob" {
 		t.Errorf("started %+v by %s", f, jobs.by[0])
 	}
 	if got := strings.TrimSpace(string(h.expect(200, "", "POST", "/v1/bulk", `{"application":"shop","action":"cancel","dry_run":true}`).body)); got != `{"frozen_at":"2027-01-15T08:00:00.000Z","count":3,"complete":true,"samples":["a","\"b\""]}` {

@@ -93,6 +93,7 @@ type bulkStartCommand struct {
 	bulkFlags
 
 	By     string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who starts the job (default: the name of the token, or the client's address)."`
+	Note   string `placeholder:"TEXT" help:"Why, at most 300 bytes. The job has it, and a paused alarm shows it in last_error."`
 	Detach bool   `help:"Do not wait for the end of the job."`
 }
 
@@ -102,7 +103,7 @@ func (b *bulkStartCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	filter.By = b.By
+	filter.By, filter.Note = b.By, b.Note
 	c, err := b.client()
 	if err != nil {
 		return err
