@@ -25,12 +25,13 @@ const (
 // Actions lists all actions.
 var Actions = []Action{Cancel, Kick, Discard, Pause, Resume, Shift}
 
-// actionStates has the states of alarms that each action may change.
+// actionStates has the states of alarms that each action may change. A ringing alarm is changed only if the filter names
+// its state: a repeating one is stopped while its ring waits for the acknowledgement, any other one refuses.
 var actionStates = map[Action][]clock.State{
-	Cancel:  {clock.Scheduled, clock.Paused},
+	Cancel:  {clock.Scheduled, clock.Paused, clock.Ringing},
 	Kick:    {clock.Dead, clock.Expired},
 	Discard: {clock.Dead, clock.Expired},
-	Pause:   {clock.Scheduled},
+	Pause:   {clock.Scheduled, clock.Ringing},
 	Resume:  {clock.Paused},
 	Shift:   {clock.Scheduled, clock.Paused},
 }
@@ -39,7 +40,7 @@ var actionStates = map[Action][]clock.State{
 type Filter struct {
 	Application string
 	Action      Action
-	States      []clock.State // empty: all states that the action may change
+	States      []clock.State // empty: all states that the action may change, without Ringing
 	Prefix      string        // first bytes of the business ids
 	DueAfter    clock.Instant // only next_try_time >= DueAfter; NoInstant: no bound
 	DueBefore   clock.Instant // only next_try_time < DueBefore; NoInstant: no bound
@@ -59,7 +60,7 @@ func (f *Filter) Validate() error {
 			"a shift, and no other action, needs a time to shift by (shift; on the command line --later or --earlier)")
 	}
 	if len(f.States) == 0 {
-		f.States = allowed
+		f.States = slices.DeleteFunc(slices.Clone(allowed), func(s clock.State) bool { return s == clock.Ringing })
 	}
 	for _, s := range f.States {
 		if !slices.Contains(allowed, s) {

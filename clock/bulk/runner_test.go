@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -192,4 +193,20 @@ func TestAlarmWithoutDecisionHoldsTheJob(t *testing.T) {
 			t.Errorf("the page was read %d times in a minute", s.lists)
 		}
 	})
+}
+
+func TestRingingAlarmsAreChangedOnlyIfNamed(t *testing.T) {
+	for action, may := range map[Action]bool{Cancel: true, Pause: true, Resume: false, Kick: false, Shift: false} {
+		f := Filter{Application: "shop", Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant}
+		if action == Shift {
+			f.ShiftMillis = 1
+		}
+		if err := f.Validate(); err != nil || slices.Contains(f.States, clock.Ringing) {
+			t.Errorf("%s: %v, %v", action, f.States, err)
+		}
+		f.States = []clock.State{clock.Ringing}
+		if err := f.Validate(); (err == nil) != may {
+			t.Errorf("%s of ringing alarms: %v", action, err)
+		}
+	}
 }
