@@ -69,8 +69,12 @@ async function pass(page, seconds) {
 }
 
 /** Presses a button with a confirmation, and confirms. Returns the text of the confirmation. */
-async function confirmed(page, button) {
+async function confirmed(page, button, note = '') {
   await page.locator(button).first().click();
+  if (note) {
+    await page.locator('dialog #note').fill(note);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'confirmation.png')});
+  }
   const text = await page.locator('dialog').innerText();
   const typed = page.locator('dialog #typed');
   if (await typed.count()) await typed.fill(await page.locator('dialog label strong').innerText());
@@ -259,10 +263,11 @@ const checks = {
   async 'the audit has the acts'({page, service}) {
     await service.call('PUT', alarm('shop', 'audited'), {delay: '1h'});
     await visit(page, service.url, alarmView('shop', 'audited'));
-    await confirmed(page, '[data-action=pause]');
+    await confirmed(page, '[data-action=pause]', 'no <b>stock</b>');
     await page.waitForSelector('.summary .badge.paused');
+    assert.match(await page.innerText('.summary'), /paused: no <b>stock<\/b>/);
     await visit(page, service.url, view('audit', {application: 'shop'}));
-    assert.match(await page.innerText('tbody tr:first-child'), /pause[\s\S]*shop[\s\S]*audited[\s\S]*scheduled → paused/);
+    assert.match(await page.innerText('tbody tr:first-child'), /pause[\s\S]*shop[\s\S]*audited[\s\S]*scheduled → paused[\s\S]*no <b>stock<\/b>/);
     await page.locator('tbody tr:first-child a', {hasText: 'audited'}).click();
     await page.waitForSelector('.timeline');
   },

@@ -33,20 +33,23 @@ function notDead(alarm) {
   return alarm.state === 'dead' || alarm.state === 'expired' ? '' : `it is ${alarm.state}, neither dead nor expired`;
 }
 
+/** Reports whether the service takes a note with the action. */
+export const takesNote = action => action.method === 'POST';
+
 /** Carries out an action on the alarm as the person has seen it, and returns the changed alarm. */
-export function perform(action, alarm, signal) {
-  return act(action.method, alarmPath(alarm.application, alarm.business_id) + action.suffix, {generation: alarm.generation, signal});
+export function perform(action, alarm, note, signal) {
+  return act(action.method, alarmPath(alarm.application, alarm.business_id) + action.suffix, {generation: alarm.generation, body: note ? {note} : undefined, signal});
 }
 
 /** Carries out an action on many alarms, some at once. progress(done, failed) is called after each. Returns the failures, with their alarms. */
-export async function performAll(action, alarms, signal, progress) {
+export async function performAll(action, alarms, note, signal, progress) {
   const waiting = [...alarms];
   const failures = [];
   let done = 0;
   const worker = async () => {
     for (let alarm = waiting.shift(); alarm && !signal.aborted; alarm = waiting.shift()) {
       try {
-        await perform(action, alarm, signal);
+        await perform(action, alarm, note, signal);
         done++;
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;

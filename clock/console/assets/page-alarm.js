@@ -1,6 +1,6 @@
 // One alarm: its state in a sentence, its life, the actions, and its content.
 
-import {actions, command, curl, perform} from './actions.js';
+import {actions, command, curl, perform, takesNote} from './actions.js';
 import {alarmPath, get, getWithText} from './api.js';
 import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel} from './format.js';
@@ -89,14 +89,14 @@ function actionList(view, alarm) {
 }
 
 async function run(view, alarm, action) {
-  const yes = await confirm({
-    title: `${action.verb} this alarm?`, verb: `${action.verb} the alarm`,
+  const confirmed = await confirm({
+    title: `${action.verb} this alarm?`, noted: takesNote(action), verb: `${action.verb} the alarm`,
     body: [facts([['Application', alarm.application], ['Business id', alarm.business_id], ['State', badge(alarm.state)], ['Generation', String(alarm.generation)]]), el('p', {}, `The alarm ${action.effect}`)],
   });
-  if (!yes) return;
+  if (!confirmed) return;
   clear();
   try {
-    const changed = await perform(action, alarm, view.signal);
+    const changed = await perform(action, alarm, confirmed.note, view.signal);
     notify('done', `The alarm is ${changed.state}.`);
   } catch (problem) {
     if (view.signal.aborted) return;

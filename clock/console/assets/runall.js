@@ -5,13 +5,13 @@ import {confirm} from './dialog.js';
 import {count, plural} from './format.js';
 import {el} from './dom.js';
 import {facts} from './parts.js';
-import {performAll} from './actions.js';
+import {performAll, takesNote} from './actions.js';
 
 /** Carries out an action on the selected alarms that allow it, after a confirmation. */
 export async function runAll(view, action, selected, possible) {
   const others = selected.length - possible.length;
-  const yes = await confirm({
-    title: `${action.verb} ${plural(possible.length, 'alarm')}?`, verb: `${action.verb} ${plural(possible.length, 'alarm')}`,
+  const confirmed = await confirm({
+    title: `${action.verb} ${plural(possible.length, 'alarm')}?`, noted: takesNote(action), verb: `${action.verb} ${plural(possible.length, 'alarm')}`,
     body: [
       facts([['Application', possible[0].application], ['Alarms', count(possible.length)], ['For example', possible.slice(0, 5).map(a => a.business_id).join(', ')]]),
       el('p', {}, `Each alarm ${action.effect}`),
@@ -19,9 +19,9 @@ export async function runAll(view, action, selected, possible) {
       el('p', {class: 'hint'}, 'An alarm that was set again since this list was read stays as it is.'),
     ],
   });
-  if (!yes) return;
+  if (!confirmed) return;
   clear();
-  const outcome = await performAll(action, possible, view.signal, (done, failed) => notify('busy', `${count(done + failed)} of ${plural(possible.length, 'alarm')}…`));
+  const outcome = await performAll(action, possible, confirmed.note, view.signal, (done, failed) => notify('busy', `${count(done + failed)} of ${plural(possible.length, 'alarm')}…`));
   if (view.signal.aborted) return;
   view.reload();
   if (outcome.failures.length === 0) return notify('done', `${plural(outcome.done, 'alarm')} ${action.done}.`);
