@@ -76,7 +76,7 @@ func (p *proxy) serve(client net.Conn, address string) {
 		if p.localizes {
 			copy(said, bytes.ReplaceAll(said, []byte(", false)"), []byte(", true )")))
 		}
-		if !clientSpokeLast {
+		if !clientSpokeLast && !bytes.Contains(said, ping) {
 			p.trips++
 		}
 		clientSpokeLast = true
@@ -117,7 +117,10 @@ func (p *proxy) copy(dst io.Writer, src io.Reader, decide func([]byte) (last, fo
 	}
 }
 
-// count returns how many round trips do takes.
+// ping is what the pool asks a connection that was idle for more than a second, as happens on a machine under load.
+var ping = []byte("-- ping\x00")
+
+// count returns how many round trips do takes, without pings.
 func (p *proxy) count(do func()) int {
 	p.mu.Lock()
 	p.trips = 0
