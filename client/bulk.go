@@ -25,7 +25,7 @@ const (
 type BulkFilter struct {
 	Application string
 	Action      BulkAction
-	States      []State       // empty: all states that the action may change, without Ringing
+	States      []State       // empty: all states that the action may change
 	Prefix      string        // first bytes of the business id
 	DueAfter    time.Time     // earliest NextTryTime, inclusive
 	DueBefore   time.Time     // upper bound of NextTryTime, exclusive

@@ -52,6 +52,14 @@ func (a *Alarm) NextRingAt() Instant {
 	return a.Repetition().RingAt(a.Progress.Current)
 }
 
+// Backfill returns how far the alarm's backfill has come. It has ended with the alarm.
+func (a *Alarm) Backfill() BackfillProgress {
+	if a.State.Over() {
+		return a.Progress.Backfill.ended()
+	}
+	return a.Progress.Backfill
+}
+
 // Occurrences returns the occurrences of a repeating alarm from the current one on, at most count. It returns none of
 // an alarm that rings once or is over.
 func (a *Alarm) Occurrences(count int) []repeat.Occurrence {

@@ -199,10 +199,10 @@ func refuseUnknown(key Key) Decision {
 // refuseOver refuses an op on a rung, expired or dead alarm.
 func refuseOver(row *Alarm) Decision {
 	code, detail := CodeAlreadyRung, "the alarm has rung"
-	switch {
-	case row.State == Expired:
+	if row.State == Expired {
 		code, detail = CodeAlreadyExpired, "the alarm has expired: "+row.LastError
-	case row.State == Dead:
+	}
+	if row.State == Dead {
 		code, detail = CodeAlreadyDead, "the alarm is dead: "+row.LastError
 	}
 	if row.Repeat != nil {
@@ -223,7 +223,7 @@ func decideInFlight(row *Alarm) (d Decision, done bool) {
 // decideStop judges a cancel or a pause of an unfinished alarm: as decideInFlight, but the ring of a repeating alarm
 // that waits for its acknowledgement leaves the other occurrences to stop.
 func decideStop(row *Alarm) (d Decision, done bool) {
-	if row.Repeat != nil {
+	if row.Repeat != nil || row.Unreadable != "" { // which may repeat
 		return decideUnknownOutcome(row)
 	}
 	return decideInFlight(row)

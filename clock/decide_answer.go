@@ -26,7 +26,7 @@ func decideAnswer(row *Alarm, answer *Answer, now Instant) Decision {
 			proven.Repetition().noteRing(&proven.RingRow)
 		}
 		return acceptAnswer(proven, answer, now)
-	case answer.Ring == latest && (row.State == Ringing && !row.Claimed() || row.State == Paused && row.Progress.Unanswered):
+	case answer.Ring == latest && (row.State == Ringing && !row.Claimed() || row.State == Paused && row.Progress.UnansweredUntil != 0):
 		return acceptAnswer(*row, answer, now)
 	case answer.Ring.Generation > row.Generation, answer.Ring.Generation == row.Generation &&
 		answer.Ring.RingNo > next.RingNo,
@@ -55,7 +55,7 @@ func staleDetail(row *Alarm, ring RingID) string {
 	case ring.Generation < row.Generation:
 		return fmt.Sprintf("the alarm was set again: it has generation %d", row.Generation)
 	case ring.RingNo < row.RingNo && row.Repeat != nil && ring.RingNo <= row.Progress.RingsBefore:
-		return fmt.Sprintf("the occurrence of the ring is over: the alarm goes on with occurrence %d", row.Progress.Current.Number)
+		return fmt.Sprintf("the ring is over: the alarm goes on with occurrence %d", row.Progress.Current.Number)
 	case ring.RingNo < row.RingNo:
 		return fmt.Sprintf("the alarm has rung again: ring %d is the latest", row.RingNo)
 	case row.Answer == NoAnswer:
@@ -93,9 +93,12 @@ func acceptAnswer(row Alarm, answer *Answer, now Instant) Decision {
 		row.Repetition().endOccurrence(&row.RingRow, true, now)
 		d.Counted = row.Progress.Since(before)
 	}
-	if paused && !row.State.Over() {
+	switch {
+	case paused && !row.State.Over():
 		row.pause(now)
 		row.LastError = cmp.Or(reason, row.LastError)
+	case paused && row.LastError == reason:
+		row.LastError = ""
 	}
 	d.Alarm = row
 	return d

@@ -38,7 +38,7 @@ func decideBackfill(row *Alarm, backfill *Backfill, now Instant) Decision {
 	alarm := *row
 	p := &alarm.Progress
 	p.Backfill = BackfillProgress{
-		At: found.First, PreviousAt: found.Previous, DueAt: int64(now), Pace: backfill.Pace.Milliseconds(), Left: int64(found.Count),
+		At: found.First, Label: row.Repeat.Label(found.First), DueAt: int64(now), Pace: backfill.Pace.Milliseconds(), Left: int64(found.Count),
 	}
 	alarm.UpdateTime = now
 	if !alarm.begun() && p.TriggeredAt == 0 {
@@ -85,7 +85,7 @@ func decideEndBackfill(row *Alarm, end *EndBackfill, now Instant) Decision {
 	alarm := *row
 	p := &alarm.Progress
 	alarm.UpdateTime = now
-	if p.Backfill.Rings && alarm.State == Ringing {
+	if p.Backfill.Rings && (alarm.State == Ringing || p.UnansweredUntil != 0) {
 		p.Backfill.Left = 1
 		return Decision{Verdict: Amend, Alarm: alarm}
 	}
@@ -93,7 +93,7 @@ func decideEndBackfill(row *Alarm, end *EndBackfill, now Instant) Decision {
 	if waited {
 		alarm.giveUpUnplanned()
 	}
-	p.Backfill = BackfillProgress{Rung: p.Backfill.Rung, Failed: p.Backfill.Failed}
+	p.Backfill = p.Backfill.ended()
 	if waited {
 		alarm.Repetition().await(&alarm.RingRow, now)
 	}

@@ -58,7 +58,7 @@ func TestBackfillBeginsAtTheAnchor(t *testing.T) {
 	anchor := int64(now) - 60_000
 	a := scheduledByRule(t, repeat.Spec{Every: 30_000, Anchor: &anchor}, now)
 	a = backfilled(t, a, Backfill{From: 0, Until: NoInstant}, now)
-	if b := a.Progress.Backfill; b.At != anchor || b.PreviousAt != 0 || b.Left != 3 {
+	if b := a.Progress.Backfill; b.At != anchor || a.Repeat.Previous(b.At) != 0 || b.Left != 3 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -96,6 +96,48 @@ func TestBackfillThatDoesNotFitIsRefused(t *testing.T) {
 	}
 	if a := backfilled(t, repeats, Backfill{From: now - 3_600_000, Until: NoInstant, Limit: 60}, now); a.Progress.Backfill.Left != 60 {
 		t.Errorf("%+v", a.Progress.Backfill)
+	}
+}
+
+// TestBackfillRingsForEachLabelOnceByOtherData changes the time-zone data in the middle of a backfill.
+func TestBackfillRingsForEachLabelOnceByOtherData(t *testing.T) {
+	for hours := range 3 {
+		restore := useOffset(1)
+		now := at(t, "2027-03-10T10:00:00Z")
+		a := scheduledByRule(t, repeat.Spec{Cron: "0 12 * * *", TimeZone: movedZone}, now)
+		a = backfilled(t, a, Backfill{From: now - 4*24*3_600_000, Until: NoInstant}, now)
+		var labels []int64
+		for a.Progress.Backfill.Left > 0 {
+			labels = append(labels, a.Progress.Backfill.Label)
+			ring := ringOfRow(&a, now)
+			a.RingRow = FateOf(ring, Outcome{Kind: Confirmed}, now).RingRow
+			restore()
+			restore = useOffset(hours)
+			a = reread(t, a)
+		}
+		restore()
+		if len(labels) != 4 {
+			t.Fatalf("labels %v", labels)
+		}
+		for i, label := range labels[1:] {
+			if label-labels[i] != 24*3_600_000 {
+				t.Errorf("to %d hours: labels %v", hours, labels)
+			}
+		}
+	}
+}
+
+func TestBackfillEndsWithTheAlarm(t *testing.T) {
+	now := at(t, "2027-03-10T10:00:00Z")
+	a := scheduledByRule(t, repeat.Spec{Every: 60_000, Anchor: new(int64(now) - 600_000), Times: 1}, now)
+	a = backfilled(t, a, Backfill{From: now - 300_000, Until: NoInstant}, now)
+	a.finish(Dead, now)
+	if b := a.Backfill(); b != (BackfillProgress{}) {
+		t.Errorf("%+v", b)
+	}
+	kicked := Op{Kick: &Kick{Key: a.Key}}.Decide(&a, now).Alarm
+	if kicked.Backfill().Left != 0 {
+		t.Errorf("kicked: %+v", kicked.Progress)
 	}
 }
 

@@ -16,6 +16,7 @@ func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
 	}
 	if alarm.Progress.Repeats() {
 		alarm.Progress.kick()
+		alarm.Progress.Backfill = alarm.Progress.Backfill.ended()
 	}
 	return Decision{Verdict: Amend, Alarm: alarm}
 }

@@ -45,7 +45,7 @@ func (o Op) pauseReason() string {
 //
 // A pause is refused wherever a ring may have arrived, as a cancel is: while a ring is in doubt, and while the only ring
 // of an alarm waits for its acknowledgement. A released alarm is scheduled and can be paused. The occurrence of a
-// repeating alarm that waits for its acknowledgement can still be answered (Progress.Unanswered).
+// repeating alarm that waits for its acknowledgement can still be answered (Progress.UnansweredUntil).
 func decidePause(row *Alarm, pause *Pause, reason string, now Instant) Decision {
 	switch d, refused := refusePauseOrResume(row, pause.Key, pause.If); {
 	case refused:
@@ -57,7 +57,9 @@ func decidePause(row *Alarm, pause *Pause, reason string, now Instant) Decision 
 		return d
 	}
 	alarm := *row
-	alarm.pause(now)
+	if alarm.UpdateTime = now; row.State != Paused {
+		alarm.pause(now)
+	}
 	alarm.LastError = cmp.Or(reason, alarm.LastError)
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
@@ -78,9 +80,9 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.UpdateTime = Scheduled, max(alarm.NextRingAt(), now), now
 	switch {
-	case row.Progress.Unanswered:
-		alarm.State, alarm.NextTryTime = Ringing, max(row.waitsFrom().Add(row.AckTimeout), now)
-		alarm.Progress.Unanswered = false
+	case row.Progress.UnansweredUntil != 0:
+		alarm.State, alarm.NextTryTime = Ringing, max(Instant(row.Progress.UnansweredUntil), now)
+		alarm.Progress.UnansweredUntil = 0
 	case row.Repeat != nil:
 		alarm.Repetition().await(&alarm.RingRow, now)
 	}
@@ -89,14 +91,6 @@ func decideResume(row *Alarm, resume *Resume, now Instant) Decision {
 	}
 	alarm.Progress.FailedInRow = 0
 	return Decision{Verdict: Amend, Alarm: alarm}
-}
-
-// waitsFrom returns when the time for the acknowledgement began.
-func (a *Alarm) waitsFrom() Instant {
-	if a.Answer == Touch {
-		return max(a.RungAt, a.AnsweredAt)
-	}
-	return a.RungAt
 }
 
 // refusePauseOrResume refuses both for an alarm that does not exist, has another generation or is over.

@@ -160,6 +160,10 @@ func TestRepeatingAlarmIsStoppedWhileItsRingWaits(t *testing.T) {
 	}
 	resumed := Op{Resume: &Resume{Key: a.Key}}.Decide(&paused, later).Alarm
 	resumed.UpdateTime = a.UpdateTime
+	touched := Op{Answer: &Answer{Ring: paused.latestRing(), Key: a.Key, Kind: Touch, Delay: Delay{Given: true, Span: time.Hour}}}.Decide(&paused, later).Alarm
+	if d := (Op{Resume: &Resume{Key: a.Key}}).Decide(&touched, later); d.Alarm.NextTryTime != later.Add(time.Hour) {
+		t.Errorf("after a touch the ring waits until %v", d.Alarm.NextTryTime)
+	}
 	if resumed.RingRow != a.RingRow {
 		t.Errorf("resumed:\n%+v, want\n%+v", resumed.RingRow, a.RingRow)
 	}

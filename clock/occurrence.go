@@ -122,12 +122,12 @@ func (r Repetition) endBackfilled(b *BackfillProgress, rung bool, now Instant) {
 	} else {
 		b.Failed++
 	}
-	next, ok := r.Rule.Next(b.At)
+	next, ok := r.afterBackfilled(b)
 	if b.Left--; b.Left == 0 || !ok {
-		*b = BackfillProgress{Rung: b.Rung, Failed: b.Failed}
+		*b = b.ended()
 		return
 	}
-	b.PreviousAt, b.At, b.DueAt = b.At, next, int64(now)+b.Pace
+	b.At, b.Label, b.DueAt = next.At, r.Rule.Label(next.At), int64(now)+b.Pace
 }
 
 // goOn moves the row, whose ring is over, to the occurrence that rings next, or to a later one if the ring overlaps with
@@ -137,7 +137,9 @@ func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now I
 	if next.Number != 0 && begun && int64(r.RingAt(next)) > p.DecidedUntil {
 		over := r.Rule.Overlapped(r.Alarm, next, int64(now))
 		p.Skipped += over.Skipped
-		if row.passNumbers(over.Skipped); next == p.Current && over.Skipped > 0 { // after a ring besides the occurrences
+		row.passNumbers(over.Skipped)
+		if over.Last && over.Ring.Number == 0 && next == p.Current { // a ring besides the occurrences has ended the alarm
+			r.begin(p, over.Latest)
 			p.Ended = SkippedCount
 		}
 		next = over.Next
@@ -150,13 +152,17 @@ func (r Repetition) goOn(row *RingRow, next repeat.Occurrence, begun bool, now I
 	r.wait(row, next, now)
 }
 
-// pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it. A triggered ring is
-// given up. The ring of a backfill begins again after the resume.
+// pause lets the alarm wait for a resume. Which of its due occurrences ring is decided after it. A ring that waits for
+// its acknowledgement can be answered meanwhile. A triggered ring is given up otherwise, and the ring of a backfill
+// begins again after the resume.
 func (r *RingRow) pause(now Instant) {
-	waits := r.Unacknowledged()
+	r.Progress.UnansweredUntil = 0
+	if r.Unacknowledged() {
+		r.Progress.UnansweredUntil = int64(r.NextTryTime)
+	} else {
+		r.giveUpUnplanned()
+	}
 	r.State, r.NextTryTime, r.UpdateTime = Paused, NoInstant, now
-	r.giveUpUnplanned()
-	r.Progress.Unanswered = waits && r.begun()
 	r.undecide()
 }
 

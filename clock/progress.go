@@ -27,8 +27,10 @@ type Progress struct {
 	PreviousAt   int64 // occurrence before Current, whether it rang or not; 0: Current is the first one, or a build stored the row that does not know this field
 	RingsBefore  int   // confirmed rings of the generation before Current
 	Queued       bool  // Current waited for the end of an earlier ring: it rings, and occurrences after it were skipped for it
-	Unanswered   bool  // the alarm was paused while the last ring of Current waited for its acknowledgement
-	Kicked       bool  // a person has kicked Current: it may ring however late
+	// UnansweredUntil is until when the last ring waits for its acknowledgement, if the alarm was paused meanwhile. 0: it
+	// does not.
+	UnansweredUntil int64
+	Kicked          bool // a person has kicked Current: it may ring however late
 	// TriggeredAt is when a person asked for the ring that the row waits for, besides the occurrences: Current is the
 	// one that rings next after it. 0: the row waits for Current itself, or for a ring of Backfill.
 	TriggeredAt int64
@@ -48,14 +50,14 @@ type Progress struct {
 // BackfillProgress is how far a backfill has come. The zero BackfillProgress belongs to an alarm that never had one, in
 // this generation.
 type BackfillProgress struct {
-	At         int64 // occurrence that rings now, or next
-	PreviousAt int64 // occurrence before At; 0: there is none
-	DueAt      int64 // earliest time of that ring
-	Pace       int64 // from the end of a ring until the next one may begin, in ms
-	Left       int64 // unfinished rings, including the ring of At; 0: the backfill is over
-	Rung       int64 // rings that ended as OccurrenceCounts.Rung says
-	Failed     int64 // rings that ended otherwise
-	Rings      bool  // the row waits for the ring of At, besides the occurrences
+	At     int64 // occurrence that rings now, or next
+	Label  int64 // repeat.Rule.Label of At, by the time-zone data that computed it; 0: none
+	DueAt  int64 // earliest time of that ring
+	Pace   int64 // from the end of a ring until the next one may begin, in ms
+	Left   int64 // unfinished rings, including the ring of At; 0: the backfill is over
+	Rung   int64 // rings that ended as OccurrenceCounts.Rung says
+	Failed int64 // rings that ended otherwise
+	Rings  bool  // the row waits for the ring of At, besides the occurrences
 }
 
 // Count names a count of OccurrenceCounts that a kick takes back.
@@ -105,10 +107,10 @@ type storedProgress struct {
 	RingsBefore  int   `json:"rings,omitempty"`
 	Queued       bool  `json:"queued,omitempty"`
 	Kicked       bool  `json:"kicked,omitempty"`
-	Unanswered   bool  `json:"unanswered,omitempty"`
+	Unanswered   int64 `json:"unanswered,omitempty"`
 	Ended        Count `json:"ended,omitempty"`
 	TriggeredAt  int64 `json:"triggered,omitempty"`
-	// Backfill is at, previous, due, pace, left, rung, failed, and 1 while the row waits for its ring.
+	// Backfill is at, label, due, pace, left, rung, failed, and 1 while the row waits for its ring.
 	Backfill    []int64 `json:"backfill,omitempty"`
 	Rung        int64   `json:"rung,omitempty"`
 	Missed      int64   `json:"missed,omitempty"`
@@ -169,7 +171,7 @@ func (p *Progress) Encode() string {
 	text, err := json.Marshal(storedProgress{
 		Number: p.Current.Number, At: p.Current.At, NextNumber: p.Next.Number, NextAt: p.Next.At,
 		DecidedUntil: p.DecidedUntil, Label: p.Label, PreviousAt: p.PreviousAt, RingsBefore: p.RingsBefore,
-		Queued: p.Queued, Kicked: p.Kicked, Unanswered: p.Unanswered, Ended: p.Ended, TriggeredAt: p.TriggeredAt, Backfill: p.Backfill.encode(),
+		Queued: p.Queued, Kicked: p.Kicked, Unanswered: p.UnansweredUntil, Ended: p.Ended, TriggeredAt: p.TriggeredAt, Backfill: p.Backfill.encode(),
 		Rung: p.Rung, Missed: p.Missed, Outside: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: p.FailedInRow,
 		Lateness: p.Lateness, LatenessMax: p.LatenessMax, LatenessSum: p.LatenessSum,
 	})
@@ -177,6 +179,11 @@ func (p *Progress) Encode() string {
 		panic("clock: encode a progress: " + err.Error())
 	}
 	return string(text)
+}
+
+// ended returns a backfill that is over.
+func (b *BackfillProgress) ended() BackfillProgress {
+	return BackfillProgress{Rung: b.Rung, Failed: b.Failed}
 }
 
 // Next returns the occurrence that rings now, or next, and the earliest time of that ring; NoInstant: the backfill is
@@ -194,7 +201,7 @@ func (b *BackfillProgress) encode() []int64 {
 	if b.Rings {
 		rings = 1
 	}
-	return []int64{b.At, b.PreviousAt, b.DueAt, b.Pace, b.Left, b.Rung, b.Failed, rings}
+	return []int64{b.At, b.Label, b.DueAt, b.Pace, b.Left, b.Rung, b.Failed, rings}
 }
 
 // decodeBackfill reads what encode returned.
@@ -206,7 +213,7 @@ func decodeBackfill(n []int64) (b BackfillProgress, ok bool) {
 		return b, false
 	}
 	return BackfillProgress{
-		At: n[0], PreviousAt: n[1], DueAt: n[2], Pace: n[3], Left: n[4], Rung: n[5], Failed: n[6], Rings: n[7] == 1,
+		At: n[0], Label: n[1], DueAt: n[2], Pace: n[3], Left: n[4], Rung: n[5], Failed: n[6], Rings: n[7] == 1,
 	}, true
 }
 
@@ -222,7 +229,7 @@ func DecodeProgress(text string) (Progress, error) {
 		return Progress{}, fmt.Errorf("decode %.100q: %w", text, err)
 	}
 	backfill, ok := decodeBackfill(s.Backfill)
-	if !ok || s.Ended < NoCount || s.Ended > SkippedCount || s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
+	if !ok || s.Unanswered < 0 || s.Unanswered > int64(MaxInstant) || s.Ended < NoCount || s.Ended > SkippedCount || s.Number < 1 || s.At < 0 || s.At > int64(MaxInstant) || s.NextNumber < 0 || s.RingsBefore < 0 ||
 		s.PreviousAt < 0 || s.PreviousAt > int64(MaxInstant) || s.TriggeredAt < 0 || s.TriggeredAt > int64(MaxInstant) {
 		return Progress{}, fmt.Errorf("decode %.100q: a value is out of range", text)
 	}
@@ -230,7 +237,7 @@ func DecodeProgress(text string) (Progress, error) {
 		Current:      repeat.Occurrence{At: s.At, Number: s.Number},
 		Next:         repeat.Occurrence{At: s.NextAt, Number: s.NextNumber},
 		DecidedUntil: s.DecidedUntil, Label: s.Label, PreviousAt: s.PreviousAt, RingsBefore: s.RingsBefore,
-		Queued: s.Queued, Kicked: s.Kicked, Unanswered: s.Unanswered, Ended: s.Ended, TriggeredAt: s.TriggeredAt, Backfill: backfill, FailedInRow: s.FailedInRow,
+		Queued: s.Queued, Kicked: s.Kicked, UnansweredUntil: s.Unanswered, Ended: s.Ended, TriggeredAt: s.TriggeredAt, Backfill: backfill, FailedInRow: s.FailedInRow,
 		OccurrenceCounts: OccurrenceCounts{
 			Rung: s.Rung, Missed: s.Missed, Outside: s.Outside, Skipped: s.Skipped, Failed: s.Failed,
 		},
@@ -302,6 +309,12 @@ func (r Repetition) following(o repeat.Occurrence) repeat.Occurrence {
 		return repeat.Occurrence{}
 	}
 	return next
+}
+
+// afterBackfilled returns the occurrence after the one that the backfill rings for. Other time-zone data may have
+// computed that one.
+func (r Repetition) afterBackfilled(b *BackfillProgress) (next repeat.Occurrence, ok bool) {
+	return r.Rule.FollowingLabel(repeat.Occurrence{At: b.At}, b.Label)
 }
 
 // begun reports whether the current occurrence, or the ring besides it, has been tried, so that it rings again under its

@@ -165,7 +165,7 @@ func (m *occurrenceModel) free(now Instant) {
 		overlapping := m.due(now)
 		m.counts.Skipped += int64(len(overlapping))
 		if m.current.Number == 0 && len(overlapping) > 0 {
-			m.ended, m.last = &m.counts.Skipped, overlapping[0]
+			m.ended, m.last = &m.counts.Skipped, overlapping[len(overlapping)-1]
 		}
 		if m.spec.Overlap == repeat.OverlapQueueOne && len(overlapping) > 0 {
 			m.counts.Skipped--
@@ -188,7 +188,7 @@ func (m *occurrenceModel) free(now Instant) {
 // pause puts decisions back: after it, the due occurrences are decided again.
 func (m *occurrenceModel) pause() {
 	m.paused = true
-	if m.triggered || m.filling {
+	if (m.triggered || m.filling) && !m.unacked {
 		m.triggered, m.filling, m.begun, m.unacked = false, false, false, false
 	}
 	if !m.begun && !m.queued {
@@ -405,7 +405,9 @@ func (l *repeatLife) answer(t *rapid.T) {
 	case Bury:
 		l.end(&l.model.counts.Failed)
 	case Release:
-		l.model.unacked = false
+		if l.model.unacked = false; l.model.paused {
+			l.model.pause()
+		}
 	default:
 	}
 	if paused && l.row.State != Paused && !l.row.State.Over() {
@@ -418,7 +420,17 @@ func (l *repeatLife) answer(t *rapid.T) {
 }
 
 func (l *repeatLife) pause(t *rapid.T) {
-	d := Op{Pause: &Pause{Key: l.row.Key}}.Decide(&l.row, l.now)
+	note := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "note")
+	d := Op{Pause: &Pause{Key: l.row.Key}, Note: note}.Decide(&l.row, l.now)
+	if l.row.State == Paused { // the reason may change, and nothing else
+		before := l.row.RingRow
+		l.row = d.Alarm
+		d.Alarm.LastError, d.Alarm.UpdateTime = before.LastError, before.UpdateTime
+		if d.Alarm.RingRow != before {
+			t.Fatalf("a second pause: %+v became %+v", before, d.Alarm.RingRow)
+		}
+		return
+	}
 	if may := (l.row.State == Scheduled || l.row.State == Ringing) && !l.row.InDoubt; may != (d.Verdict == Amend) {
 		t.Fatalf("the pause of a row that is %s, in doubt: %v, is %s", l.row.State, l.row.InDoubt, d.Verdict)
 	} else if !may {
@@ -469,7 +481,7 @@ func (l *repeatLife) kick(t *rapid.T) {
 	if m.ended == &m.counts.Failed {
 		m.inRow--
 	}
-	m.current, m.kicked, m.ended = m.last, true, nil
+	m.current, m.kicked, m.ended, m.backfill = m.last, true, nil, nil
 }
 
 // backfill begins a backfill of some seconds of the past, or ends the current backfill.
@@ -507,9 +519,9 @@ func (l *repeatLife) endBackfill(t *rapid.T) {
 	} else if !may {
 		return
 	}
-	unacknowledged := l.row.State == Ringing
-	l.row = d.Alarm
 	m := &l.model
+	unacknowledged := l.row.State == Ringing || m.paused && m.unacked
+	l.row = d.Alarm
 	switch {
 	case !m.filling:
 		m.backfill = nil
@@ -573,7 +585,7 @@ func TestLongestProgressFitsItsColumn(t *testing.T) {
 	p := Progress{
 		Current: repeat.Occurrence{At: at, Number: count}, Next: repeat.Occurrence{At: at, Number: count}, DecidedUntil: at, Label: at,
 		PreviousAt: at, RingsBefore: math.MaxInt32, FailedInRow: 1000,
-		Backfill: BackfillProgress{At: at, PreviousAt: at, DueAt: at, Pace: MaxPace.Milliseconds(), Left: MaxBackfill, Rung: MaxBackfill,
+		Backfill: BackfillProgress{At: at, Label: at, DueAt: at, Pace: MaxPace.Milliseconds(), Left: MaxBackfill, Rung: MaxBackfill,
 			Failed: MaxBackfill, Rings: true},
 		OccurrenceCounts: OccurrenceCounts{Rung: count, Missed: count, Outside: count, Skipped: count, Failed: count},
 		Lateness:         at, LatenessMax: at, LatenessSum: lateness,
@@ -582,7 +594,7 @@ func TestLongestProgressFitsItsColumn(t *testing.T) {
 	triggered := p
 	triggered.TriggeredAt, triggered.Backfill.Rings = at, false
 	unanswered := p
-	unanswered.Unanswered, unanswered.Backfill.Rings = true, false
+	unanswered.UnansweredUntil = at
 	over := p
 	over.Ended, over.Backfill.Rings = SkippedCount, false
 	for _, p := range []Progress{p, triggered, unanswered, over} {

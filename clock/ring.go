@@ -68,10 +68,10 @@ func (r *Ring) OccurrencesBeside() (previous, next Instant) {
 		return r.Repetition.Beside(p)
 	}
 	next = NoInstant
-	if at, ok := r.Repetition.Rule.Next(p.Backfill.At); ok {
-		next = Instant(at)
+	if following, ok := r.Repetition.afterBackfilled(&p.Backfill); ok {
+		next = Instant(following.At)
 	}
-	return instantOrNone(p.Backfill.PreviousAt), next
+	return instantOrNone(r.Repetition.Rule.Previous(p.Backfill.At)), next
 }
 
 // OccurrenceNames are a target's names for the numbers of an occurrence.

@@ -25,8 +25,8 @@ const (
 // Actions lists all actions.
 var Actions = []Action{Cancel, Kick, Discard, Pause, Resume, Shift}
 
-// actionStates has the states of alarms that each action may change. A ringing alarm is changed only if the filter names
-// its state: a repeating one is stopped while its ring waits for the acknowledgement, any other one refuses.
+// actionStates has the states of alarms that each action may change. A repeating alarm is stopped while its ring waits for
+// the acknowledgement; any other ringing alarm refuses.
 var actionStates = map[Action][]clock.State{
 	Cancel:  {clock.Scheduled, clock.Paused, clock.Ringing},
 	Kick:    {clock.Dead, clock.Expired},
@@ -40,7 +40,7 @@ var actionStates = map[Action][]clock.State{
 type Filter struct {
 	Application string
 	Action      Action
-	States      []clock.State // empty: all states that the action may change, without Ringing
+	States      []clock.State // empty: all states that the action may change
 	Prefix      string        // first bytes of the business ids
 	DueAfter    clock.Instant // only next_try_time >= DueAfter; NoInstant: no bound
 	DueBefore   clock.Instant // only next_try_time < DueBefore; NoInstant: no bound
@@ -60,7 +60,7 @@ func (f *Filter) Validate() error {
 			"a shift, and no other action, needs a time to shift by (shift; on the command line --later or --earlier)")
 	}
 	if len(f.States) == 0 {
-		f.States = slices.DeleteFunc(slices.Clone(allowed), func(s clock.State) bool { return s == clock.Ringing })
+		f.States = allowed
 	}
 	for _, s := range f.States {
 		if !slices.Contains(allowed, s) {

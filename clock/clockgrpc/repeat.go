@@ -127,7 +127,7 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 		OutsideWindow: p.Outside, Skipped: p.Skipped, Failed: p.Failed, FailedInRow: int32(p.FailedInRow),
 		LatenessMs: p.Lateness, LatenessMaxMs: p.LatenessMax, LatenessSumMs: p.LatenessSum,
 	}
-	if b := &p.Backfill; *b != (clock.BackfillProgress{}) {
+	if b := a.Backfill(); b != (clock.BackfillProgress{}) {
 		at, due := b.Next()
 		m.Occurrence.Backfill = &clockdv1.BackfillProgress{
 			Left: b.Left, Rung: b.Rung, Failed: b.Failed, At: timestampOf(at), DueAt: timestampOf(due),

@@ -171,7 +171,7 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 	b = appendInstant(append(b, `,"next_at":`...), next)
 	b = appendInstant(append(b, `,"previous_at":`...), previous)
 	b = appendInstant(append(b, `,"triggered_at":`...), p.Triggered())
-	b = appendBackfill(append(b, `,"backfill":`...), &p.Backfill)
+	b = appendBackfill(append(b, `,"backfill":`...), a.Backfill())
 	for _, count := range [...]struct {
 		name string
 		n    int64
@@ -188,8 +188,8 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 }
 
 // appendBackfill appends how far the backfill has come, null if there was none.
-func appendBackfill(b []byte, p *clock.BackfillProgress) []byte {
-	if *p == (clock.BackfillProgress{}) {
+func appendBackfill(b []byte, p clock.BackfillProgress) []byte {
+	if p == (clock.BackfillProgress{}) {
 		return append(b, "null"...)
 	}
 	b = strconv.AppendInt(append(b, `{"left":`...), p.Left, 10)

@@ -191,6 +191,8 @@ func TestOverlappedDecidesEachOccurrenceOnce(t *testing.T) {
 		want := Overlapped{Skipped: int64(due), Last: due == len(all)}
 		if due < len(all) {
 			want.Next = all[due]
+		} else {
+			want.Latest = all[due-1]
 		}
 		if overlap == OverlapQueueOne && due > 0 {
 			want.Ring, want.Skipped = first, int64(due-1)

@@ -32,14 +32,13 @@ func (r Rule) Before(o Occurrence) int64 {
 	if o.Number <= 1 {
 		return 0
 	}
-	return r.previous(o.At)
+	return r.Previous(o.At)
 }
 
 // Range is the occurrences between two instants, inclusive, without regard to Times.
 type Range struct {
-	First    int64 // in epoch ms
-	Previous int64 // occurrence before First; 0: there is none
-	Count    int   // 0: the range has no occurrence
+	First int64 // in epoch ms
+	Count int   // 0: the range has no occurrence
 }
 
 // Range returns the occurrences between two instants. It counts no further than most+1.
@@ -47,15 +46,15 @@ func (r Rule) Range(from, until int64, most int) (found Range) {
 	at, ok := r.Next(from - 1)
 	for ; ok && at <= until && found.Count <= most; at, ok = r.Next(at) {
 		if found.Count++; found.Count == 1 {
-			found.First, found.Previous = at, r.previous(at)
+			found.First = at
 		}
 	}
 	return found
 }
 
-// previous returns the occurrence before one at an instant; 0: there is none. For a cron expression it goes back in
+// Previous returns the occurrence before one at an instant, in epoch ms; 0: there is none. For a cron expression it goes back in
 // growing steps until an earlier occurrence follows, and then halves the rest.
-func (r Rule) previous(occurrence int64) int64 {
+func (r Rule) Previous(occurrence int64) int64 {
 	if r.cron == nil {
 		if first, _ := r.Next(0); occurrence <= first {
 			return 0

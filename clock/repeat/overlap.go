@@ -18,6 +18,7 @@ type Overlapped struct {
 	Skipped int64      // occurrences that do not ring
 	Next    Occurrence // first occurrence after these; zero if Last
 	Last    bool       // no occurrence follows
+	Latest  Occurrence // with Last: the last occurrence
 }
 
 // Overlapped decides about o, the earliest undecided occurrence, and all later occurrences whose rings are due at now,
@@ -28,7 +29,7 @@ func (r Rule) Overlapped(alarm Ringer, o Occurrence, now int64) Overlapped {
 	}
 	d := r.scan(alarm, r.jump(o, now, 1), now, 1)
 	latest := d.Ring[0]
-	passed := Overlapped{Skipped: latest.Number - o.Number + 1, Next: d.Next, Last: d.Last}
+	passed := Overlapped{Skipped: latest.Number - o.Number + 1, Next: d.Next, Last: d.Last, Latest: d.Latest}
 	if d.More {
 		passed.Skipped, passed.Next = passed.Skipped-1, latest
 	}

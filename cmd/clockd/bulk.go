@@ -29,7 +29,7 @@ type bulkFlags struct {
 	Action      string `arg:"" enum:"cancel,kick,discard,pause,resume,shift" help:"What happens to them: cancel, kick, discard, pause, resume or shift."`
 	clientFlags
 
-	State     []string `placeholder:"STATE,..." values:"scheduled,ringing,paused,dead,expired" help:"Only alarms in these states: scheduled, ringing (repeating alarms alone), paused, dead, expired."`
+	State     []string `placeholder:"STATE,..." values:"scheduled,ringing,paused,dead,expired" help:"Only alarms in these states: scheduled, ringing, paused, dead, expired."`
 	Prefix    string   `help:"Only alarms whose business id begins with this text."`
 	DueAfter  string   `placeholder:"TIME" help:"Only alarms due at this time or later."`
 	DueBefore string   `placeholder:"TIME" help:"Only alarms due before this time."`

@@ -66,6 +66,9 @@ type backfillCommand struct {
 
 // Run begins the backfill and prints the alarm.
 func (b *backfillCommand) Run() error {
+	if b.From == "" {
+		return usagef("--from must not be empty")
+	}
 	rings := client.BackfillRange{Limit: zeroUnless(b.Limit)}
 	var errs [3]error
 	rings.From, errs[0] = instantFlag("from", b.From)

@@ -49,8 +49,11 @@ func (v *CheckedColumns) Decode() (d DecodedColumns, unreadable string) {
 	if d.Progress, err = clock.DecodeProgress(v.RepeatState); err != nil {
 		return DecodedColumns{}, unreadableText("repeat_state", err)
 	}
-	if d.Progress.Repeats() && d.Schedule.Rule == nil {
+	switch {
+	case d.Progress.Repeats() && d.Schedule.Rule == nil:
 		return DecodedColumns{}, "column repeat_rule cannot be read: it has no rule, and repeat_state is not empty"
+	case !d.Progress.Repeats() && d.Schedule.Rule != nil:
+		return DecodedColumns{}, "column repeat_rule cannot be read: it has a rule, and repeat_state is empty"
 	}
 	return d, ""
 }

@@ -46,7 +46,7 @@ func (f *fixture) claimRepeating(now clock.Instant, want map[int64]int64) *claim
 }
 
 // longRule returns a rule that nearly fills its column.
-func longRule() repeat.Rule {
+func longRule() *repeat.Rule {
 	spec := repeat.Spec{Cron: "0 9 * * MON-FRI", TimeZone: "America/New_York"}
 	for day := range repeat.MaxSkipDates {
 		spec.SkipDates = append(spec.SkipDates, time.Date(2040, 1, 1+day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly))
@@ -55,7 +55,7 @@ func longRule() repeat.Rule {
 	if err != nil {
 		panic(err)
 	}
-	return rule
+	return &rule
 }
 
 // testRepeat demands that a ring moves the row of a repeating alarm to its next occurrence in its own transaction, and
@@ -66,7 +66,7 @@ func testRepeat(t *testing.T, f *fixture) {
 		set("acknowledged", t0, repeating(t0, nil), acknowledgedWithin(time.Minute, 3)), set("once", t0))
 	same(t, "first occurrence", f.get("ever").NextRingAt(), t0)
 	long := longRule()
-	f.set(t0-500, set("long", t0, func(s *clock.Set) { s.Repeat = &long }))
+	f.set(t0-500, set("long", t0, func(s *clock.Set) { s.Repeat = long }))
 	same(t, "long rule", f.get("long").Repeat.Encode(), long.Encode())
 	before := map[string]clock.Alarm{}
 	for _, id := range []string{"ever", "twice", "acknowledged", "once"} {
