@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 )
 
@@ -19,20 +18,18 @@ func (c *Client) Discard(ctx context.Context, application, businessID string, op
 
 // act calls an action on one alarm. A repeat of the request has no further effect.
 func (c *Client) act(ctx context.Context, path string, options []ActOption) (*Alarm, error) {
-	r, failed := actRequest(path, options)
-	if failed != nil {
-		return nil, failed
-	}
-	r.repeat = true
-	return c.alarm(ctx, r)
+	return c.actWith(ctx, &request{path: path, repeat: true}, map[string]any{}, options)
 }
 
-func actRequest(path string, options []ActOption) (*request, *Error) {
-	return actRequestWith(path, options, nil)
+// actOnce calls an action on one alarm. A repeat of the request may have a further effect. members is the body, without
+// the note.
+func (c *Client) actOnce(ctx context.Context, path string, members map[string]any, options []ActOption) (*Alarm, error) {
+	return c.actWith(ctx, &request{path: path, resend: true}, members, options)
 }
 
-// actRequestWith is actRequest for a body with further members.
-func actRequestWith(path string, options []ActOption, members map[string]any) (*request, *Error) {
+func (c *Client) actWith(
+	ctx context.Context, r *request, members map[string]any, options []ActOption,
+) (*Alarm, error) {
 	var asked actOptions
 	for _, option := range options {
 		option.applyTo(&asked)
@@ -41,12 +38,8 @@ func actRequestWith(path string, options []ActOption, members map[string]any) (*
 	if failed != nil {
 		return nil, failed
 	}
-	r := &request{method: http.MethodPost, path: path, header: header}
+	r.method, r.header = http.MethodPost, header
 	if asked.note != "" {
-		members = maps.Clone(members)
-		if members == nil {
-			members = map[string]any{}
-		}
 		members["note"] = asked.note
 	}
 	if len(members) > 0 {
@@ -56,7 +49,7 @@ func actRequestWith(path string, options []ActOption, members map[string]any) (*
 		}
 		r.body = body
 	}
-	return r, nil
+	return c.alarm(ctx, r)
 }
 
 // DeadFilter selects dead and expired alarms of an application.

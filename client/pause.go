@@ -23,12 +23,7 @@ func (c *Client) Resume(ctx context.Context, application, businessID string, opt
 // the code CodePaused, CodeAlreadyCancelled, CodeAlreadyRung, CodeAlreadyExpired, CodeAlreadyDead or CodeRingInDoubt, and
 // the alarm. After an error with Unconfirmed the alarm may be triggered, and another call may ring it again.
 func (c *Client) Trigger(ctx context.Context, application, businessID string, options ...ActOption) (*Alarm, error) {
-	r, failed := actRequest(alarmPath(application, businessID)+"/trigger", options)
-	if failed != nil {
-		return nil, failed
-	}
-	r.resend = true
-	return c.alarm(ctx, r)
+	return c.actOnce(ctx, alarmPath(application, businessID)+"/trigger", map[string]any{}, options)
 }
 
 // BackfillRange is a range of the past for whose occurrences a repeating alarm rings.
@@ -58,12 +53,7 @@ func (c *Client) Backfill(
 	if rings.Pace != nil {
 		members["pace"] = duration(*rings.Pace)
 	}
-	r, failed := actRequestWith(alarmPath(application, businessID)+"/backfill", options, members)
-	if failed != nil {
-		return nil, failed
-	}
-	r.resend = true
-	return c.alarm(ctx, r)
+	return c.actOnce(ctx, alarmPath(application, businessID)+"/backfill", members, options)
 }
 
 // EndBackfill lets no further ring of a backfill begin, and returns the alarm. A ring that waits for its acknowledgement
