@@ -1,25 +1,6 @@
 package clock
 
-import (
-	"cmp"
-	"fmt"
-	"strings"
-	"unicode/utf8"
-)
-
-// MaxNote is the most bytes of an Op's Note.
-const MaxNote = 300
-
-// CheckNote refuses a note that is too long, or that no column takes.
-func CheckNote(note string) error {
-	switch {
-	case len(note) > MaxNote:
-		return invalid(CodeOutOfRange, "note", fmt.Sprintf("note must be at most %d bytes, not %d", MaxNote, len(note)))
-	case strings.ContainsRune(note, 0) || !utf8.ValidString(note):
-		return invalid(CodeInvalidValue, "note", "note must be text in UTF-8, without NUL")
-	}
-	return nil
-}
+import "cmp"
 
 // pauseReason returns who pauses an alarm and why, "" if neither is known.
 func (o Op) pauseReason() string {

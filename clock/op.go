@@ -1,5 +1,11 @@
 package clock
 
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
 // Op is one request to change an alarm. Exactly one pointer is not nil.
 type Op struct {
 	Set     *Set
@@ -55,8 +61,8 @@ func (o Op) Key() Key {
 	}
 }
 
-// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, trigger, backfill, end_backfill,
-// shift, recompute, or the name of the answer's kind.
+// Name returns the op's name for metrics: set, cancel, resend, kick, discard, pause, resume, trigger, backfill,
+// end_backfill, shift, recompute, or the name of the answer's kind.
 func (o Op) Name() string {
 	switch {
 	case o.Set != nil:
@@ -95,4 +101,18 @@ func (o Op) Size() int {
 		return fixed + len(o.Set.Payload)
 	}
 	return fixed
+}
+
+// MaxNote is the most bytes of an Op's Note.
+const MaxNote = 300
+
+// CheckNote refuses a note that is too long, or that no column takes.
+func CheckNote(note string) error {
+	switch {
+	case len(note) > MaxNote:
+		return invalid(CodeOutOfRange, "note", fmt.Sprintf("note must be at most %d bytes, not %d", MaxNote, len(note)))
+	case strings.ContainsRune(note, 0) || !utf8.ValidString(note):
+		return invalid(CodeInvalidValue, "note", "note must be text in UTF-8, without NUL")
+	}
+	return nil
 }

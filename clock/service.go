@@ -136,11 +136,10 @@ func (s *Service) validate(op Op) error {
 		return op.Set.Validate(s.cfg.MaxPayload)
 	case op.Answer != nil:
 		return cmp.Or(op.Answer.Key.Validate(), op.Answer.Validate())
+	case op.Backfill != nil:
+		return cmp.Or(op.Backfill.Key.Validate(), CheckNote(op.Note), op.Backfill.Validate())
 	}
-	if op.Backfill != nil {
-		return cmp.Or(op.Backfill.Key.Validate(), op.Backfill.Validate())
-	}
-	return op.Key().Validate()
+	return cmp.Or(op.Key().Validate(), CheckNote(op.Note))
 }
 
 // Get returns the alarm with its attempts, newest first.

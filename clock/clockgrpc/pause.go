@@ -88,11 +88,7 @@ func (s *Service) change(
 	if err != nil {
 		return nil, err
 	}
-	asked := op(key, condition)
-	if err := clock.CheckNote(asked.Note); err != nil {
-		return nil, err
-	}
-	d, err := s.alarms.Submit(ctx, asked).Await(ctx)
+	d, err := s.alarms.Submit(ctx, op(key, condition)).Await(ctx)
 	if err != nil {
 		return nil, err
 	}

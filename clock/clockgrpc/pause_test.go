@@ -35,7 +35,9 @@ func TestPauseAndResumeChangeOneAlarm(t *testing.T) {
 		if resumed.State != clockdv1.State_STATE_SCHEDULED || !proto.Equal(resumed.NextTryTime, resumed.RingAt) {
 			t.Errorf("resumed: %v", resumed)
 		}
-		if f := c.call(t.Context(), "Trigger", &clockdv1.TriggerRequest{Application: "shop", BusinessId: id, Note: strings.Repeat("x", 301)}, &clockdv1.TriggerResponse{}); f == nil || f.code != codes.InvalidArgument {
+		long := &clockdv1.TriggerRequest{Application: "shop", BusinessId: id, Note: strings.Repeat("x", 301)}
+		if f := c.call(t.Context(), "Trigger", long, &clockdv1.TriggerResponse{}); f == nil ||
+			f.code != codes.InvalidArgument {
 			t.Errorf("a long note: %v", f)
 		}
 		due := must(t, c, "Trigger", &clockdv1.TriggerRequest{Application: "shop", BusinessId: id, Generation: proto.Int64(1)},

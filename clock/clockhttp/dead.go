@@ -1,7 +1,6 @@
 package clockhttp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +51,7 @@ func (s *Server) actWith(c echo.Context, op func(clock.Key, clock.Condition) clo
 		if name != "note" {
 			return member(name, raw)
 		}
-		return cmp.Or(decodeString(raw, "note", &asked.Note), clock.CheckNote(asked.Note))
+		return decodeString(raw, name, &asked.Note)
 	})
 	b.release()
 	if err != nil {
