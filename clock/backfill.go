@@ -5,10 +5,10 @@ import "time"
 // Backfill asks that a repeating alarm rings for occurrences of a range of the past, besides its current one.
 type Backfill struct {
 	Key
-	If          Condition // AnyRow or AtGeneration
-	From, Until Instant   // range of the occurrences, inclusive; Until NoInstant, or in the future: until now
-	Limit       int       // most occurrences, at most MaxBackfill; 0: the rule's missed_limit, or its default
-	Pace        time.Duration
+	If          Condition     // AnyRow or AtGeneration
+	From, Until Instant       // range of the occurrences, inclusive; Until NoInstant, or in the future: until now
+	Limit       int           // most occurrences, at most MaxBackfill; 0: the rule's missed_limit, or its default
+	Pace        time.Duration // from the end of a ring until the next one may begin
 }
 
 // EndBackfill asks that no further ring of a backfill begins.
@@ -19,10 +19,9 @@ type EndBackfill struct {
 
 // Limits of a Backfill.
 const (
-	MaxBackfill  = 10_000         // occurrences
-	DefaultPace  = time.Second    // between the end of a ring and the next ring of the backfill
-	MaxPace      = 24 * time.Hour // the same
-	maxPaceShown = "24 h"
+	MaxBackfill = 10_000 // occurrences
+	DefaultPace = time.Second
+	MaxPace     = 24 * time.Hour
 )
 
 // Validate refuses values out of range. Whether the range fits the alarm's rule is decided with its row.
@@ -37,7 +36,7 @@ func (b *Backfill) Validate() error {
 	case b.Limit < 0 || b.Limit > MaxBackfill:
 		return invalid(CodeOutOfRange, "limit", "limit must be from 1 to 10000")
 	case b.Pace < 0 || b.Pace > MaxPace:
-		return invalid(CodeOutOfRange, "pace", "pace must be from 0 to "+maxPaceShown)
+		return invalid(CodeOutOfRange, "pace", "pace must be from 0 to 24 h")
 	}
 	return nil
 }

@@ -1,10 +1,6 @@
 package clock
 
-import (
-	"fmt"
-
-	"github.com/clockd/clockd/clock/repeat"
-)
+import "fmt"
 
 // decideBackfill judges a backfill: the alarm rings once for each occurrence of the range, in order, besides its current
 // occurrence, whether they rang before or not. The rings have the times of their occurrences, but no numbers. The next
@@ -18,10 +14,10 @@ func decideBackfill(row *Alarm, backfill *Backfill, now Instant) Decision {
 		return d
 	case row.Repeat == nil:
 		return refuse(row, ErrConflict, CodeRingsOnce, "the alarm rings once: it has no occurrences to ring for")
-	case row.State == Cancelled:
-		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled; a set makes it ring again")
-	case row.State == Paused:
-		return refuse(row, ErrConflict, CodePaused, "the alarm is paused; resume it first")
+	}
+	switch d, refused := refuseStopped(row); {
+	case refused:
+		return d
 	case row.State.Over():
 		return refuseOver(row)
 	case row.Progress.Backfill.Left > 0:
@@ -31,14 +27,14 @@ func decideBackfill(row *Alarm, backfill *Backfill, now Instant) Decision {
 	if d, done := decideUnknownOutcome(row); done {
 		return d
 	}
-	found, refusal := backfill.find(row, now)
+	first, count, refusal := backfill.find(row, now)
 	if refusal != nil {
 		return Decision{Verdict: Refuse, Alarm: *row, Err: refusal}
 	}
 	alarm := *row
 	p := &alarm.Progress
 	p.Backfill = BackfillProgress{
-		At: found.First, Label: row.Repeat.Label(found.First), DueAt: int64(now), Pace: backfill.Pace.Milliseconds(), Left: int64(found.Count),
+		At: first, Label: row.Repeat.Label(first), DueAt: int64(now), Pace: backfill.Pace.Milliseconds(), Left: int64(count),
 	}
 	alarm.UpdateTime = now
 	if !alarm.begun() && p.TriggeredAt == 0 {
@@ -47,8 +43,8 @@ func decideBackfill(row *Alarm, backfill *Backfill, now Instant) Decision {
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
-// find returns the occurrences of the range.
-func (b *Backfill) find(row *Alarm, now Instant) (repeat.Range, *Error) {
+// find returns the first occurrence of the range, and their number.
+func (b *Backfill) find(row *Alarm, now Instant) (first int64, count int, refusal *Error) {
 	until := now
 	if b.Until != NoInstant {
 		until = min(b.Until, now)
@@ -58,17 +54,17 @@ func (b *Backfill) find(row *Alarm, now Instant) (repeat.Range, *Error) {
 		limit = row.Repeat.MissedLimit()
 	}
 	if b.From > now {
-		return repeat.Range{}, invalid(CodeOutOfRange, "from", fmt.Sprintf("from is in the future: it is %s now", now))
+		return 0, 0, invalid(CodeOutOfRange, "from", fmt.Sprintf("from is in the future: it is %s now", now))
 	}
-	found := row.Repeat.Range(max(int64(b.From), 1), int64(until), limit)
+	first, count = row.Repeat.Between(max(int64(b.From), 1), int64(until), limit)
 	switch {
-	case found.Count == 0:
-		return found, invalid(CodeOutOfRange, "from", fmt.Sprintf("the rule has no occurrence from %s until %s", b.From, until))
-	case found.Count > limit:
-		return found, invalid(CodeOutOfRange, "limit",
+	case count == 0:
+		return 0, 0, invalid(CodeOutOfRange, "from", fmt.Sprintf("the rule has no occurrence from %s until %s", b.From, until))
+	case count > limit:
+		return 0, 0, invalid(CodeOutOfRange, "limit",
 			fmt.Sprintf("the range has more than %d occurrences; shorten it, or give a limit of up to %d", limit, MaxBackfill))
 	}
-	return found, nil
+	return first, count, nil
 }
 
 // decideEndBackfill judges the end of a backfill. A ring that waits for its acknowledgement goes on, as the last one.

@@ -14,13 +14,12 @@ package clock
 // cancelled alarm and a paused one, because the person who stopped the alarm wants no ring, and for a repeating alarm
 // that is over: a set makes it ring again.
 func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
-	switch d, refused := refuseUnmet(row, trigger.Key, trigger.If); {
+	if d, refused := refuseUnmet(row, trigger.Key, trigger.If); refused {
+		return d
+	}
+	switch d, refused := refuseStopped(row); {
 	case refused:
 		return d
-	case row.State == Cancelled:
-		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled; a set makes it ring again")
-	case row.State == Paused:
-		return refuse(row, ErrConflict, CodePaused, "the alarm is paused; resume it first")
 	case row.State.Over() && row.Repeat != nil:
 		return refuseOver(row)
 	case row.State.Over():
@@ -41,6 +40,18 @@ func decideTrigger(row *Alarm, trigger *Trigger, now Instant) Decision {
 		alarm.Progress.TriggeredAt, alarm.Progress.Backfill.Rings = int64(now), false
 	}
 	return Decision{Verdict: Amend, Alarm: alarm}
+}
+
+// refuseStopped refuses to ring an alarm that a person has stopped.
+func refuseStopped(row *Alarm) (d Decision, refused bool) {
+	switch row.State {
+	case Cancelled:
+		return refuse(row, ErrConflict, CodeAlreadyCancelled, "the alarm is cancelled; a set makes it ring again"), true
+	case Paused:
+		return refuse(row, ErrConflict, CodePaused, "the alarm is paused; resume it first"), true
+	default:
+		return Decision{}, false
+	}
 }
 
 // setForNow returns the set that lets an alarm that rings once ring now, with the content that it has.

@@ -25,8 +25,8 @@ const (
 // Actions lists all actions.
 var Actions = []Action{Cancel, Kick, Discard, Pause, Resume, Shift}
 
-// actionStates has the states of alarms that each action may change. A repeating alarm is stopped while its ring waits for
-// the acknowledgement; any other ringing alarm refuses.
+// actionStates has the states of alarms that each action may change. A repeating alarm is stopped while its ring waits
+// for the acknowledgement; any other ringing alarm refuses.
 var actionStates = map[Action][]clock.State{
 	Cancel:  {clock.Scheduled, clock.Paused, clock.Ringing},
 	Kick:    {clock.Dead, clock.Expired},

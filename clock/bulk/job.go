@@ -66,8 +66,8 @@ func (d *Document) stored() *storedDocument {
 	s := &storedDocument{
 		Application: d.Application, Action: d.Action, Prefix: d.Prefix, DueAfter: int64(d.DueAfter),
 		DueBefore:   int64(d.DueBefore),
-		ShiftMillis: d.ShiftMillis, FrozenAt: int64(d.FrozenAt), By: d.By, Note: d.Note, Cursor: d.Cursor, Changed: d.Changed,
-		Refused: d.Refused, Stop: d.Stop, Left: d.Left,
+		ShiftMillis: d.ShiftMillis, FrozenAt: int64(d.FrozenAt), By: d.By, Note: d.Note, Cursor: d.Cursor,
+		Changed: d.Changed, Refused: d.Refused, Stop: d.Stop, Left: d.Left,
 	}
 	for _, state := range d.States {
 		s.States = append(s.States, int8(state))
@@ -152,7 +152,8 @@ func (d *Document) op(k clock.Key) clock.Op {
 	case Resume:
 		return clock.Op{Resume: &clock.Resume{Key: k}, WithoutPayload: true}
 	case Shift:
-		return clock.Op{Shift: &clock.Shift{Key: k, By: time.Duration(d.ShiftMillis) * time.Millisecond, UnchangedSince: d.FrozenAt}, WithoutPayload: true}
+		by := time.Duration(d.ShiftMillis) * time.Millisecond
+		return clock.Op{Shift: &clock.Shift{Key: k, By: by, UnchangedSince: d.FrozenAt}, WithoutPayload: true}
 	default:
 		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, WithoutPayload: true}
 	}

@@ -154,8 +154,8 @@ func (s *Server) respondJob(ctx context.Context, c echo.Context, status int, job
 func decodeBulk(body []byte) (*bulkRequest, error) {
 	r := &bulkRequest{filter: bulk.Filter{DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
 		FrozenAt: clock.NoInstant}}
-	fields := []string{"action", "application", "by", "dry_run", "due_after", "due_before", "frozen_at", "note", "prefix",
-		"shift", "state"}
+	fields := []string{"action", "application", "by", "dry_run", "due_after", "due_before", "frozen_at", "note",
+		"prefix", "shift", "state"}
 	err := decodeOptional(body, fields, func(name string, raw []byte) error {
 		switch name {
 		case "action":

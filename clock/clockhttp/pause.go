@@ -12,6 +12,16 @@ func (s *Server) pause(c echo.Context) error {
 		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Pause: &clock.Pause{Key: k, If: i}} })
 }
 
+func (s *Server) resume(c echo.Context) error {
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Resume: &clock.Resume{Key: k, If: i}} })
+}
+
+func (s *Server) trigger(c echo.Context) error {
+	return s.actOnAlarm(c,
+		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Trigger: &clock.Trigger{Key: k, If: i}} })
+}
+
 // backfill begins a backfill of one repeating alarm. endBackfill ends it.
 func (s *Server) backfill(c echo.Context) error {
 	asked := clock.Backfill{From: clock.NoInstant, Until: clock.NoInstant, Pace: clock.DefaultPace}
@@ -39,14 +49,4 @@ func (s *Server) endBackfill(c echo.Context) error {
 		func(k clock.Key, i clock.Condition) clock.Op {
 			return clock.Op{EndBackfill: &clock.EndBackfill{Key: k, If: i}}
 		})
-}
-
-func (s *Server) resume(c echo.Context) error {
-	return s.actOnAlarm(c,
-		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Resume: &clock.Resume{Key: k, If: i}} })
-}
-
-func (s *Server) trigger(c echo.Context) error {
-	return s.actOnAlarm(c,
-		func(k clock.Key, i clock.Condition) clock.Op { return clock.Op{Trigger: &clock.Trigger{Key: k, If: i}} })
 }

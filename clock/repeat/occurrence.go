@@ -35,21 +35,14 @@ func (r Rule) Before(o Occurrence) int64 {
 	return r.Previous(o.At)
 }
 
-// Range is the occurrences between two instants, inclusive, without regard to Times.
-type Range struct {
-	First int64 // in epoch ms
-	Count int   // 0: the range has no occurrence
-}
-
-// Range returns the occurrences between two instants. It counts no further than most+1.
-func (r Rule) Range(from, until int64, most int) (found Range) {
-	at, ok := r.Next(from - 1)
-	for ; ok && at <= until && found.Count <= most; at, ok = r.Next(at) {
-		if found.Count++; found.Count == 1 {
-			found.First = at
-		}
+// Between returns the first occurrence between two instants, inclusive, in epoch ms, and the number of occurrences
+// there, without regard to Times. It counts no further than most+1.
+func (r Rule) Between(from, until int64, most int) (first int64, count int) {
+	first, ok := r.Next(from - 1)
+	for at := first; ok && at <= until && count <= most; at, ok = r.Next(at) {
+		count++
 	}
-	return found
+	return first, count
 }
 
 // Previous returns the occurrence before one at an instant, in epoch ms; 0: there is none. For a cron expression it goes back in
