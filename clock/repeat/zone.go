@@ -18,8 +18,7 @@ type span struct{ start, end, offset int64 }
 // spanAt returns a span that contains an instant. Two spans that touch may have the same offset.
 func (z zone) spanAt(second int64) span {
 	at := time.Unix(second, 0).In(z.location)
-	_, offset := at.Zone()
-	s := span{start: math.MinInt64, end: math.MaxInt64, offset: int64(offset)}
+	s := span{start: math.MinInt64, end: math.MaxInt64, offset: z.offset(second)}
 	start, end := at.ZoneBounds()
 	if !start.IsZero() {
 		s.start = start.Unix()
@@ -27,10 +26,28 @@ func (z zone) spanAt(second int64) span {
 	if !end.IsZero() {
 		s.end = end.Unix()
 	}
+	if s.start != math.MinInt64 && z.offset(s.start) != s.offset {
+		s.start = z.startOfOffset(s.start, second)
+	}
 	if s.end <= second {
 		s.end = z.endOfOffset(second)
 	}
 	return s
+}
+
+// offset returns the offset at an instant.
+func (z zone) offset(second int64) int64 {
+	_, offset := time.Unix(second, 0).In(z.location).Zone()
+	return int64(offset)
+}
+
+// startOfOffset returns the start of the span of an instant whose start ZoneBounds has placed too early. After the last
+// transition of the data ZoneBounds goes by the rule for later years, but that transition may be at another time:
+// Winamac changed from Central to Eastern Time on 2007-03-11, when its summer time began.
+func (z zone) startOfOffset(early, second int64) int64 {
+	offset := z.offset(second)
+	return early + int64(sort.Search(int(second-early),
+		func(n int) bool { return z.offset(early+int64(n)) == offset }))
 }
 
 // endOfOffset returns an end for the span of an instant whose end ZoneBounds does not know. On 31 December of a leap
@@ -38,13 +55,9 @@ func (z zone) spanAt(second int64) span {
 // or the first change of the offset before it.
 func (z zone) endOfOffset(second int64) int64 {
 	midnight := floorDiv(second, daySeconds)*daySeconds + daySeconds
-	offsetAt := func(second int64) int {
-		_, offset := time.Unix(second, 0).In(z.location).Zone()
-		return offset
-	}
-	offset := offsetAt(second)
+	offset := z.offset(second)
 	return second + int64(sort.Search(int(midnight-second),
-		func(n int) bool { return offsetAt(second+int64(n)) != offset }))
+		func(n int) bool { return z.offset(second+int64(n)) != offset }))
 }
 
 // shiftBound is longer than the difference of any two offsets, in seconds.

@@ -65,6 +65,25 @@ func TestSpansEndAfterTheirInstant(t *testing.T) {
 	}
 }
 
+// Each span begins where the one before it ends, also at the last transition that the data list by its date.
+func TestSpansFollowEachOther(t *testing.T) {
+	begin, end := int64(0), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	for _, name := range Data().Names() {
+		z, err := loadZone(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s := z.spanAt(begin); s.end < end; {
+			next := z.spanAt(s.end)
+			if next.offset != s.offset && next.start != s.end { // else they may overlap: see spanAt
+				t.Errorf("%s: after the span until %s comes one from %s", name, rfc3339(s.end*1000),
+					rfc3339(next.start*1000))
+			}
+			s = next
+		}
+	}
+}
+
 func TestReplacedDataAppliesToWhatIsParsedLater(t *testing.T) {
 	const text = "2027-01-15T12:00:00"
 	before, err := ParseLocal(text, "Europe/Berlin")
