@@ -77,17 +77,20 @@ func (o *Occurrence) UnmarshalJSON(b []byte) error {
 
 // Occurrences are the next occurrences of a repeating alarm.
 type Occurrences struct {
-	TimeZoneData string           // version of the IANA time-zone data, such as 2025c
-	List         []NextOccurrence // in order, the one that rings now or next first; empty when the alarm is over
+	TimeZoneData string // version of the IANA time-zone data, such as 2025c
+	// List begins with the current occurrence if it rings or waits for a further try, and has those after now. It is
+	// empty when the alarm is over.
+	List []NextOccurrence
 
 	Raw json.RawMessage // the response as the service wrote it
 }
 
 // NextOccurrence is an occurrence as the rule gives it.
 type NextOccurrence struct {
-	Number int64     `json:"number"`  // 1 for the first occurrence of a generation
+	Number int64     `json:"number"`  // 1 for the first occurrence of a generation; 0: too many have passed to count
 	At     time.Time `json:"at"`      // its time, without jitter
 	RingAt time.Time `json:"ring_at"` // time of its ring: its time plus its jitter
+	Local  string    `json:"local"`   // what a clock in the rule's time zone shows then: 2026-10-25T02:30:00+02:00
 }
 
 // UnmarshalJSON reads a list of the service.

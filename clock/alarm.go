@@ -1,7 +1,5 @@
 package clock
 
-import "github.com/clockd/clockd/clock/repeat"
-
 // Alarm is one row: the content that the application set, and the alarm's state.
 type Alarm struct {
 	ID int64 // never used twice; 0 until stored
@@ -24,9 +22,11 @@ type Alarm struct {
 
 // Numbers of occurrences in responses.
 const (
-	ShownOccurrences   = 3    // next occurrences that a repeating alarm shows
-	DefaultOccurrences = 10   // length of a list of occurrences if the request does not say it
-	MaxOccurrences     = 1000 // length of the longest list of occurrences
+	ShownOccurrences   = 3       // next occurrences that a repeating alarm shows
+	ShownCounted       = 1000    // passed occurrences that are counted for them
+	DefaultOccurrences = 10      // length of a list of occurrences if the request does not say it
+	MaxOccurrences     = 1000    // length of the longest list of occurrences
+	CountedOccurrences = 100_000 // passed occurrences that are counted for a list of occurrences
 )
 
 // Repetition returns the rule by which the alarm repeats; zero if it rings once.
@@ -58,19 +58,6 @@ func (a *Alarm) Backfill() BackfillProgress {
 		return a.Progress.Backfill.ended()
 	}
 	return a.Progress.Backfill
-}
-
-// Occurrences returns the occurrences of a repeating alarm from the current one on, at most count. It returns none of
-// an alarm that rings once or is over.
-func (a *Alarm) Occurrences(count int) []repeat.Occurrence {
-	if !a.Progress.Repeats() || a.State.Over() {
-		return nil
-	}
-	list := []repeat.Occurrence{a.Progress.Current}
-	if next := a.Progress.Next; count > 1 && next.Number != 0 {
-		list = append(list, a.Repeat.Occurrences(next, count-1)...)
-	}
-	return list
 }
 
 // Latest returns the last instant at which the alarm, or its current occurrence, may ring; NoInstant: however late.

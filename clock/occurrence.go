@@ -16,7 +16,7 @@ func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, 
 	if p.Backfill.Rings && !row.begun() && r.RingAt(p.Current) <= now {
 		p.Backfill.Rings = false // the occurrence came due meanwhile, and comes first
 	}
-	if row.begun() || p.Kicked || p.Queued || p.unplannedAt() != 0 || int64(r.RingAt(p.Current)) <= p.DecidedUntil {
+	if p.unplannedAt() != 0 || r.decided(&row) {
 		return row, true
 	}
 	due := r.Rule.Due(r.Alarm, p.Current, int64(now), MissedGrace)
@@ -42,6 +42,31 @@ func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, 
 		row.LastError = "the last occurrence was missed"
 	}
 	return row, false
+}
+
+// Occurrences returns the next occurrences of a repeating alarm, at most count: the current one if it rings now or
+// waits for a further try, and then those whose rings are later than now. Earlier ones, which Missed or Overlap of the
+// rule may still let ring, are not listed. A number is 0 if more than counted occurrences have passed since the current one. An
+// alarm that rings once or is over has none.
+func (a *Alarm) Occurrences(now Instant, count, counted int) (list []repeat.Occurrence) {
+	p := &a.Progress
+	if !p.Repeats() || a.State.Over() {
+		return nil
+	}
+	r, next := a.Repetition(), p.Current
+	if p.unplannedAt() == 0 && r.decided(&a.RingRow) {
+		list, next = append(list, p.Current), p.Next
+	}
+	if next.Number == 0 {
+		return list
+	}
+	return append(list, a.Repeat.Upcoming(r.Alarm, next, int64(now), count-len(list), counted)...)
+}
+
+// decided reports whether the current occurrence rings however late: it has begun, or a claim or a person decided so.
+func (r Repetition) decided(row *RingRow) bool {
+	p := &row.Progress
+	return row.begun() || p.Kicked || p.Queued || int64(r.RingAt(p.Current)) <= p.DecidedUntil
 }
 
 // wait lets the row wait for its next occurrence. Number 0: there is none, and the row stays as it is.

@@ -351,6 +351,35 @@ func (l *repeatLife) claim(t *rapid.T) {
 	}
 }
 
+// checkListed checks the list of next occurrences.
+func (l *repeatLife) checkListed(t *rapid.T) {
+	m := &l.model
+	var want []repeat.Occurrence
+	switch unplanned := m.triggered || m.filling; {
+	case !unplanned && (m.begun || m.kicked):
+		want = append(want, m.current)
+	case !unplanned && len(m.backlog) > 0:
+		want = append(want, m.backlog[0])
+	}
+	for _, o := range m.undecided {
+		if len(want) < 4 && m.ringAt(o) > l.now {
+			want = append(want, o)
+		}
+	}
+	for _, counted := range []int{len(m.all), 5} {
+		listed := l.row.Occurrences(l.now, 4, counted)
+		for i := range listed {
+			if counted == 5 && listed[i].Number == 0 && i < len(want) {
+				listed[i].Number = want[i].Number
+			}
+		}
+		few := counted == 5 && l.row.Repeat.Spec().Times != 0 && len(listed) < len(want)
+		if !few && !slices.Equal(listed, want) {
+			t.Fatalf("the next occurrences are %v, the model says %v", listed, want)
+		}
+	}
+}
+
 // settle writes the fate, and tells the model how the occurrence ended, if it did.
 func (l *repeatLife) settle(t *rapid.T, ring *Ring, outcome Outcome) {
 	fate := FateOf(ring, outcome, l.now)
@@ -563,6 +592,7 @@ func (l *repeatLife) check(t *rapid.T) {
 	if l.row.State.Over() {
 		return
 	}
+	l.checkListed(t)
 	if due := l.row.NextTryTime != NoInstant; due == m.paused {
 		t.Fatalf("the alarm is %s, and due: %v", l.row.State, due)
 	}

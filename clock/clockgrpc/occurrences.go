@@ -3,6 +3,7 @@ package clockgrpc
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
@@ -29,9 +30,10 @@ func (s *Service) Occurrences(
 		return nil, clock.RingsOnce(a)
 	}
 	response, repetition := &clockdv1.OccurrencesResponse{TimeZoneData: repeat.Data().Version()}, a.Repetition()
-	for _, o := range a.Occurrences(count) {
+	for _, o := range a.Occurrences(clock.InstantOf(time.Now()), count, clock.CountedOccurrences) {
 		response.Occurrences = append(response.Occurrences, &clockdv1.NextOccurrence{
 			Number: o.Number, At: timestampOf(clock.Instant(o.At)), RingAt: timestampOf(repetition.RingAt(o)),
+			Local: a.Repeat.Local(o.At),
 		})
 	}
 	return response, nil

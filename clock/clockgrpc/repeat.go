@@ -133,7 +133,7 @@ func setRepeat(m *clockdv1.Alarm, a *clock.Alarm) {
 			Left: b.Left, Rung: b.Rung, Failed: b.Failed, At: timestampOf(at), DueAt: timestampOf(due),
 		}
 	}
-	for _, o := range a.Occurrences(clock.ShownOccurrences) {
+	for _, o := range a.Occurrences(clock.InstantOf(time.Now()), clock.ShownOccurrences, clock.ShownCounted) {
 		m.NextOccurrences = append(m.NextOccurrences, timestampOf(clock.Instant(o.At)))
 	}
 }

@@ -50,7 +50,7 @@ func TestRepeatingAlarmsShowTheRuleThatASetAccepts(t *testing.T) {
 				&clockdv1.OccurrencesResponse{})
 			if len(next.Occurrences) != 4 || next.TimeZoneData == "" || next.Occurrences[3].Number != 4 ||
 				!proto.Equal(next.Occurrences[2].At, set.Alarm.NextOccurrences[2]) ||
-				!proto.Equal(next.Occurrences[0].RingAt, set.Alarm.RingAt) {
+				!proto.Equal(next.Occurrences[0].RingAt, set.Alarm.RingAt) || next.Occurrences[0].Local == "" {
 				t.Errorf("%s: %v", name, next)
 			}
 		}

@@ -3,6 +3,7 @@ package clockhttp
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -26,9 +27,14 @@ func (s *Server) occurrences(c echo.Context) error {
 	b := append([]byte(nil), `{"time_zone_data":"`...)
 	b = append(append(b, repeat.Data().Version()...), `","occurrences":`...)
 	repetition := a.Repetition()
-	b = appendList(b, a.Occurrences(count), func(o *repeat.Occurrence, b []byte) []byte {
-		b = strconv.AppendInt(append(b, `{"number":`...), o.Number, 10)
-		b = appendInstant(append(b, `,"at":`...), clock.Instant(o.At))
+	list := a.Occurrences(clock.InstantOf(time.Now()), count, clock.CountedOccurrences)
+	b = appendList(b, list, func(o *repeat.Occurrence, b []byte) []byte {
+		if b = append(b, `{"number":`...); o.Number == 0 {
+			b = append(b, "null"...)
+		} else {
+			b = strconv.AppendInt(b, o.Number, 10)
+		}
+		b = appendTimes(append(b, ','), a.Repeat, o.At)
 		return append(appendInstant(append(b, `,"ring_at":`...), repetition.RingAt(*o)), '}')
 	})
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "}\n"...))

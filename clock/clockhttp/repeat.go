@@ -183,7 +183,8 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 		b = append(append(append(b, `,"`...), count.name...), `":`...)
 		b = strconv.AppendInt(b, count.n, 10)
 	}
-	return appendList(append(b, `},"next_occurrences":`...), a.Occurrences(clock.ShownOccurrences),
+	upcoming := a.Occurrences(clock.InstantOf(time.Now()), clock.ShownOccurrences, clock.ShownCounted)
+	return appendList(append(b, `},"next_occurrences":`...), upcoming,
 		func(o *repeat.Occurrence, b []byte) []byte { return appendInstant(b, clock.Instant(o.At)) })
 }
 

@@ -86,6 +86,36 @@ func (r Rule) Occurrences(o Occurrence, count int) []Occurrence {
 	return list
 }
 
+// Upcoming returns the occurrences from o on whose rings are after now, at most count. If more than counted occurrences
+// of a cron expression have passed since o, the numbers are 0; a rule with Times then has none.
+func (r Rule) Upcoming(alarm Ringer, o Occurrence, now int64, count, counted int) []Occurrence {
+	if o.At <= now {
+		o = r.jump(o, now, 0)
+	}
+	for range counted {
+		if o.At > now || r.RingAt(alarm, o) > now {
+			return r.Occurrences(o, count)
+		}
+		next, ok := r.Following(o)
+		if !ok {
+			return nil
+		}
+		o = next
+	}
+	at, ok := r.Next(now)
+	if !ok || r.spec.Times != 0 {
+		return nil
+	}
+	if before := r.Previous(at); r.RingAt(alarm, Occurrence{At: before}) > now { // by its jitter
+		at = before
+	}
+	list := r.Occurrences(Occurrence{At: at}, count)
+	for i := range list {
+		list[i].Number = 0
+	}
+	return list
+}
+
 // Ringer is the alarm that a jitter is drawn for. It has no id of a database, because the first ring's time is known
 // before the row is inserted.
 type Ringer struct {

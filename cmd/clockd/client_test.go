@@ -251,9 +251,9 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 		},
 		"occurrences": {
 			args:      []string{"occurrences", "shop", "a/b", "--count", "5"},
-			responses: []string{`200 {"time_zone_data":"2025c","occurrences":[{"number":3,"at":"2030-01-03T01:30:00.000Z","ring_at":"2030-01-03T01:30:07.000Z"}]}`},
+			responses: []string{`200 {"time_zone_data":"2025c","occurrences":[{"number":3,"at":"2030-01-03T01:30:00.000Z","local":"2030-01-03T02:30:00+01:00","ring_at":"2030-01-03T01:30:07.000Z"}]}`},
 			asked:     []string{`GET /v1/applications/shop/alarms/a%2Fb/occurrences`},
-			out:       []string{"3       2030-01-03T01:30:00.000Z  2030-01-03T01:30:07.000Z\ntime-zone data 2025c\n"},
+			out:       []string{"3       2030-01-03T01:30:00.000Z  2030-01-03T02:30:00+01:00  2030-01-03T01:30:07.000Z\ntime-zone data 2025c\n"},
 		},
 		"list repeating": {
 			args:      []string{"list", "shop"},

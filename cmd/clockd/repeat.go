@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -170,9 +171,13 @@ func (o *occurrencesCommand) Run() error {
 		return printJSON(stdout, next.Raw)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NUMBER\tAT\tRING AT")
+	_, _ = fmt.Fprintln(table, "NUMBER\tAT\tLOCAL TIME\tRING AT")
 	for _, n := range next.List {
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\n", n.Number, shown(n.At), shown(n.RingAt))
+		number := "-"
+		if n.Number != 0 {
+			number = strconv.FormatInt(n.Number, 10)
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", number, shown(n.At), n.Local, shown(n.RingAt))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -1367,7 +1367,7 @@ type Alarm struct {
 	Repeat *Repeat `protobuf:"bytes,32,opt,name=repeat,proto3" json:"repeat,omitempty"`
 	// Current occurrence of a repeating alarm.
 	Occurrence *Occurrence `protobuf:"bytes,33,opt,name=occurrence,proto3" json:"occurrence,omitempty"`
-	// Times of the next three occurrences, the current one first. Empty when the alarm is over.
+	// Times of the next three occurrences that ring, as Occurrences has them. Empty when the alarm is over.
 	NextOccurrences []*timestamppb.Timestamp `protobuf:"bytes,34,rep,name=next_occurrences,json=nextOccurrences,proto3" json:"next_occurrences,omitempty"`
 	// Local time whose instant is ring_at, of an alarm that was set with a local time. Empty: it was not.
 	LocalRingAt string `protobuf:"bytes,35,opt,name=local_ring_at,json=localRingAt,proto3" json:"local_ring_at,omitempty"`
@@ -3677,7 +3677,8 @@ func (x *OccurrencesRequest) GetCount() int32 {
 	return 0
 }
 
-// OccurrencesResponse has occurrences in order, the one that rings now or next first. There are none when the alarm is over.
+// OccurrencesResponse has occurrences in order: the current one if it rings or waits for a further try, and those after
+// now. There are none when the alarm is over.
 type OccurrencesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the IANA time-zone data, such as 2025c.
@@ -3735,12 +3736,14 @@ func (x *OccurrencesResponse) GetOccurrences() []*NextOccurrence {
 // NextOccurrence is an occurrence as the rule gives it.
 type NextOccurrence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 for the first occurrence of a generation.
+	// 1 for the first occurrence of a generation. 0: more than 100,000 occurrences have passed since the current one.
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// Its time, without jitter.
 	At *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	// Time of its ring: its time plus its jitter.
-	RingAt        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ring_at,json=ringAt,proto3" json:"ring_at,omitempty"`
+	RingAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ring_at,json=ringAt,proto3" json:"ring_at,omitempty"`
+	// What the local clock of the rule's time zone shows then, such as 2026-10-25T02:30:00+02:00; in UTC without a time zone.
+	Local         string `protobuf:"bytes,4,opt,name=local,proto3" json:"local,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3794,6 +3797,13 @@ func (x *NextOccurrence) GetRingAt() *timestamppb.Timestamp {
 		return x.RingAt
 	}
 	return nil
+}
+
+func (x *NextOccurrence) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
 }
 
 // BatchRequest has at most 1,000 items and 8 MiB.
@@ -4383,11 +4393,12 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x05R\x05count\"x\n" +
 	"\x13OccurrencesResponse\x12$\n" +
 	"\x0etime_zone_data\x18\x01 \x01(\tR\ftimeZoneData\x12;\n" +
-	"\voccurrences\x18\x02 \x03(\v2\x19.clockd.v1.NextOccurrenceR\voccurrences\"\x89\x01\n" +
+	"\voccurrences\x18\x02 \x03(\v2\x19.clockd.v1.NextOccurrenceR\voccurrences\"\x9f\x01\n" +
 	"\x0eNextOccurrence\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x123\n" +
-	"\aring_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06ringAt\"p\n" +
+	"\aring_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06ringAt\x12\x14\n" +
+	"\x05local\x18\x04 \x01(\tR\x05local\"p\n" +
 	"\fBatchRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12&\n" +
 	"\x03set\x18\x02 \x03(\v2\x14.clockd.v1.AlarmSpecR\x03set\x12\x16\n" +
