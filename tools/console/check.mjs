@@ -174,6 +174,24 @@ const checks = {
     }
   },
 
+  async 'a backfill takes a range in the time zone of the page'({page, service}) {
+    await service.call('PUT', alarm('shop', 'hourly'), {repeat: {cron: '0 * * * *', time_zone: 'Europe/Berlin'}});
+    const backfill = async () => (await service.call('GET', alarm('shop', 'hourly'))).body.occurrence.backfill;
+    await visit(page, service.url, `${alarmView('shop', 'hourly')}&tz=America/New_York`);
+    assert.match(await page.innerText('[aria-label="Next occurrences"]'), /Europe\/Berlin[\s\S]*:00:00/);
+    await page.click('[data-action=backfill]');
+    await page.fill('#asked-from', '2026-01-05T08:00:00');
+    await page.fill('#asked-until', '2026-01-05T10:59:59');
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'backfill.png')});
+    await page.click('dialog button.primary');
+    await page.waitForSelector('.notice.done');
+    assert.deepEqual(await backfill(), {left: 3, rung: 0, failed: 0, at: '2026-01-05T13:00:00.000Z', due_at: (await backfill()).due_at});
+    await page.waitForFunction(() => /0 rung, 0 failed, 3 left/.test(document.body.innerText));
+    await confirmed(page, '[data-action=end-backfill]');
+    await page.waitForFunction(() => !document.querySelector('[data-action=end-backfill]'));
+    assert.equal(await backfill(), null);
+  },
+
   async 'an alarm that has changed meanwhile stays as it is'({page, service}) {
     await service.call('PUT', alarm('shop', 'moved'), {delay: '1h'});
     await visit(page, service.url, alarmView('shop', 'moved'));
@@ -188,7 +206,7 @@ const checks = {
 
   async 'the reasons against actions are those of the server'({page, service}) {
     let refused = 0;
-    for (const id of ['order-4712', 'order-4713', 'order-4714', 'order-4715', 'order-4716', 'card-01', 'hold-0001']) {
+    for (const id of ['order-4712', 'order-4713', 'order-4714', 'order-4715', 'order-4716', 'card-01', 'hold-0001', 'report-nightly']) {
       await visit(page, service.url, alarmView('shop', id));
       await page.waitForSelector('.actions button');
       for (const button of await page.locator('.actions button[data-action]').all()) {

@@ -1,10 +1,12 @@
 // What a person may do with an alarm in its state. The server decides again; clock/decide.go and its siblings have the rules.
 
 import {act, alarmPath, address, hasToken, Problem} from './api.js';
+import {now} from './format.js';
 
 const over = {rung: 'it has rung', expired: 'it has expired', dead: 'it is dead', cancelled: 'it is cancelled'};
 
-/** The actions on one alarm. effect completes "The alarm ...". refusal(alarm) returns why the action is not possible now, '' if it is. */
+/** The actions on one alarm. effect completes "The alarm ...". refusal(alarm) returns why the action is not possible now, '' if it is. An action
+ * with shown(alarm) is not shown for other alarms. asked(alarm) returns the fields that a person fills in: members of the request's body. */
 export const actions = [
   {name: 'cancel', verb: 'Cancel', done: 'cancelled', method: 'DELETE', suffix: '', effect: 'will not ring. It stays visible as cancelled until the retention ends.', refusal: stopping},
   {name: 'pause', verb: 'Pause', done: 'paused', method: 'POST', suffix: '/pause', effect: 'will neither ring nor expire until somebody resumes it.',
@@ -13,6 +15,11 @@ export const actions = [
     refusal: a => a.state === 'paused' ? '' : over[a.state] || 'it is not paused'},
   {name: 'trigger', verb: 'Trigger', done: 'triggered', method: 'POST', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times, any other alarm is set again, to now.',
     refusal: a => a.state === 'paused' ? 'it is paused: resume it first' : over[a.state] && a.state !== 'cancelled' && !a.repeat ? '' : inFlight(a)},
+  {name: 'backfill', verb: 'Backfill', done: 'backfilled', method: 'POST', suffix: '/backfill', shown: a => Boolean(a.repeat), asked: backfilled,
+    effect: 'will ring once for each occurrence of its rule in this range, in order, whether it rang then or not.',
+    refusal: a => a.state === 'paused' ? 'it is paused: resume it first' : backfills(a) ? 'a backfill runs' : over[a.state] || doubtful(a)},
+  {name: 'end-backfill', verb: 'Stop backfilling', done: 'freed of its backfill', method: 'POST', suffix: '/end-backfill', shown: backfills,
+    effect: 'will not begin a further ring of its backfill.', refusal: doubtful},
   {name: 'kick', verb: 'Kick', done: 'kicked', method: 'POST', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
   {name: 'discard', verb: 'Discard', done: 'discarded', method: 'POST', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
 ];
@@ -22,11 +29,24 @@ function stopping(alarm) {
   return alarm.repeat && alarm.state === 'ringing' && alarm.rung_at && !alarm.in_doubt ? '' : inFlight(alarm);
 }
 
+/** The range of a backfill: the last day, until the person changes it. */
+function backfilled() {
+  const end = Math.floor(now() / 60000) * 60000;
+  return [
+    {name: 'from', label: 'First instant', value: new Date(end - 86400000).toISOString()},
+    {name: 'until', label: 'Last instant', value: new Date(end).toISOString()},
+  ];
+}
+
+function backfills(alarm) { return Boolean(alarm.occurrence && alarm.occurrence.backfill && alarm.occurrence.backfill.left > 0); }
+
+function doubtful(alarm) { return alarm.in_doubt ? 'a ring was handed over, and its outcome is unknown' : ''; }
+
 function inFlight(alarm) {
   if (over[alarm.state]) return over[alarm.state];
   if (alarm.state === 'ringing' && alarm.rung_at) return 'it was handed over and waits for its acknowledgement';
   if (alarm.state === 'ringing') return 'a ring of it is under way';
-  return alarm.in_doubt ? 'a ring was handed over, and its outcome is unknown' : '';
+  return doubtful(alarm);
 }
 
 function notDead(alarm) {
@@ -36,20 +56,22 @@ function notDead(alarm) {
 /** Reports whether the service takes a note with the action. */
 export const takesNote = action => action.method === 'POST';
 
-/** Carries out an action on the alarm as the person has seen it, and returns the changed alarm. */
-export function perform(action, alarm, note, signal) {
-  return act(action.method, alarmPath(alarm.application, alarm.business_id) + action.suffix, {generation: alarm.generation, body: note ? {note} : undefined, signal});
+/** Carries out an action on the alarm as the person has seen it, and returns the changed alarm. given has what the person filled in. */
+export function perform(action, alarm, given, signal) {
+  const members = Object.entries(given).filter(([, value]) => value);
+  return act(action.method, alarmPath(alarm.application, alarm.business_id) + action.suffix,
+    {generation: alarm.generation, body: members.length > 0 ? Object.fromEntries(members) : undefined, signal});
 }
 
 /** Carries out an action on many alarms, some at once. progress(done, failed) is called after each. Returns the failures, with their alarms. */
-export async function performAll(action, alarms, note, signal, progress) {
+export async function performAll(action, alarms, given, signal, progress) {
   const waiting = [...alarms];
   const failures = [];
   let done = 0;
   const worker = async () => {
     for (let alarm = waiting.shift(); alarm && !signal.aborted; alarm = waiting.shift()) {
       try {
-        await perform(action, alarm, note, signal);
+        await perform(action, alarm, given, signal);
         done++;
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
@@ -71,7 +93,9 @@ export function quoted(text) {
 /** Returns the command of curl for an action, or for a read without an action. */
 export function curl(alarm, action) {
   const url = quoted(address(alarmPath(alarm.application, alarm.business_id) + (action ? action.suffix : '')).href);
-  return action ? curlOf(url, `-X ${action.method} -H 'If-Match: "${alarm.generation}"'`) : curlOf(url);
+  if (!action) return curlOf(url);
+  const body = action.asked && JSON.stringify(Object.fromEntries(action.asked(alarm).map(field => [field.name, field.value])));
+  return curlOf(url, `-X ${action.method} -H 'If-Match: "${alarm.generation}"'${body ? ` -H 'Content-Type: application/json' -d ${quoted(body)}` : ''}`);
 }
 
 /** Returns the command of curl for a URL, with the token of the shell if this page has one. */
@@ -83,5 +107,6 @@ export function curlOf(url, options = '') {
 export function command(alarm, action) {
   const words = ['clockd', action ? action.name : 'get', '--server', address('').href.replace(/\/$/, '')];
   if (action) words.push('--generation', String(alarm.generation));
+  if (action && action.asked) for (const field of action.asked(alarm)) words.push(`--${field.name}`, field.value);
   return [...words, '--', alarm.application, alarm.business_id].map(quoted).join(' ');
 }

@@ -3,7 +3,7 @@
 import {actions, command, curl, perform, takesNote} from './actions.js';
 import {alarmPath, get, getWithText} from './api.js';
 import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
-import {count, duration, now, plural, zoneLabel} from './format.js';
+import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {clear, notify, remedy} from './notice.js';
 import {confirm} from './dialog.js';
@@ -48,7 +48,7 @@ function draw(view, content, {alarm, payload, occurrences}) {
     el('div', {class: 'columns'},
       el('div', {},
         section('Life', el('p', {class: 'hint'}, `Times in ${zoneLabel()}`), timeline(alarm)),
-        occurrences && section('Next occurrences', occurrenceTable(occurrences))),
+        occurrences && section('Next occurrences', occurrenceTable(alarm, occurrences))),
       el('div', {},
         section('Actions', actionList(view, alarm)),
         section('Content', contentFacts(alarm), payloadOf(alarm, payload)))));
@@ -76,7 +76,7 @@ function sentence(alarm) {
 
 function actionList(view, alarm) {
   return [
-    el('ul', {class: 'actions'}, actions.map(action => {
+    el('ul', {class: 'actions'}, actions.filter(action => !action.shown || action.shown(alarm)).map(action => {
       const refusal = action.refusal(alarm);
       const why = `why-${action.name}`;
       return el('li', {},
@@ -90,13 +90,13 @@ function actionList(view, alarm) {
 
 async function run(view, alarm, action) {
   const confirmed = await confirm({
-    title: `${action.verb} this alarm?`, noted: takesNote(action), verb: `${action.verb} the alarm`,
+    title: `${action.verb} this alarm?`, asked: action.asked && action.asked(alarm), noted: takesNote(action), verb: `${action.verb} the alarm`,
     body: [facts([['Application', alarm.application], ['Business id', alarm.business_id], ['State', badge(alarm.state)], ['Generation', String(alarm.generation)]]), el('p', {}, `The alarm ${action.effect}`)],
   });
   if (!confirmed) return;
   clear();
   try {
-    const changed = await perform(action, alarm, confirmed.note, view.signal);
+    const changed = await perform(action, alarm, confirmed, view.signal);
     notify('done', `The alarm is ${changed.state}.`);
   } catch (problem) {
     if (view.signal.aborted) return;
@@ -130,8 +130,10 @@ function payloadOf(alarm, json) {
   return [el('h3', {}, 'Payload ', el('span', {class: 'muted'}, alarm.content_type + ('base64' in alarm ? ', shown in base64' : ''))), el('pre', {tabindex: '0'}, text), copyButton('Copy the payload', json ?? text)];
 }
 
-function occurrenceTable(occurrences) {
+function occurrenceTable(alarm, occurrences) {
   return [table('Next occurrences', [
-    {head: 'Number', cell: o => count(o.number)}, {head: 'Occurrence', cell: o => when(o.at)}, {head: 'Ring', cell: o => when(o.ring_at)},
+    {head: 'Number', cell: o => o.number === null ? '–' : count(o.number)}, {head: 'Occurrence', cell: o => when(o.at)},
+    ...alarm.repeat.time_zone && alarm.repeat.time_zone !== zoneName() ? [{head: alarm.repeat.time_zone, cell: o => o.local.slice(0, 19).replace('T', ' ')}] : [],
+    ...alarm.repeat.jitter ? [{head: 'Ring', cell: o => when(o.ring_at)}] : [],
   ], occurrences.occurrences), el('p', {class: 'hint'}, `Time-zone data ${occurrences.time_zone_data}`)];
 }

@@ -109,7 +109,7 @@ function copies(state) {
 
 function drawSelection(view, bar, selected) {
   replace(bar, el('p', {role: 'status'}, selected.length === 0 ? 'Select alarms to change them.' : `${plural(selected.length, 'alarm')} selected`),
-    selected.length > 0 && actions.map(action => {
+    selected.length > 0 && actions.filter(action => !action.shown).map(action => {
       const possible = selected.filter(a => !action.refusal(a));
       return el('button', {type: 'button', 'data-action': action.name, disabled: possible.length === 0, click: () => runAll(view, action, selected, possible)}, `${action.verb} ${count(possible.length)}`);
     }));

@@ -21,7 +21,7 @@ export async function runAll(view, action, selected, possible) {
   });
   if (!confirmed) return;
   clear();
-  const outcome = await performAll(action, possible, confirmed.note, view.signal, (done, failed) => notify('busy', `${count(done + failed)} of ${plural(possible.length, 'alarm')}…`));
+  const outcome = await performAll(action, possible, confirmed, view.signal, (done, failed) => notify('busy', `${count(done + failed)} of ${plural(possible.length, 'alarm')}…`));
   if (view.signal.aborted) return;
   view.reload();
   if (outcome.failures.length === 0) return notify('done', `${plural(outcome.done, 'alarm')} ${action.done}.`);
