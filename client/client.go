@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ type Client struct {
 	tryTimeout time.Duration
 	by         string
 	token      string
+	tls        *tls.Config // of the default transport; nil: the standard library's
 }
 
 // Option changes a Client that New makes.
@@ -26,6 +28,12 @@ type Option func(*Client)
 // service.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) { c.http = new(*h) }
+}
+
+// WithTLS sets the authorities of the service's certificate, or a certificate of this program. A client of
+// WithHTTPClient has its own transport, and ignores it.
+func WithTLS(cfg *tls.Config) Option {
+	return func(c *Client) { c.tls = cfg }
 }
 
 // WithTries sets the most tries of a call; default 5, 1: no call is repeated.
@@ -74,7 +82,7 @@ func New(server string, options ...Option) (*Client, error) {
 		o(c)
 	}
 	if c.http == nil {
-		c.http = &http.Client{Transport: newTransport()}
+		c.http = &http.Client{Transport: newTransport(c.tls)}
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	switch {
@@ -94,7 +102,7 @@ func New(server string, options ...Option) (*Client, error) {
 // so most calls of a busy program would open a connection.
 const idleConnections = 64
 
-func newTransport() *http.Transport {
+func newTransport(secured *tls.Config) *http.Transport {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // a program has replaced it
 		t = &http.Transport{Proxy: http.ProxyFromEnvironment}
@@ -102,6 +110,9 @@ func newTransport() *http.Transport {
 	t = t.Clone()
 	t.MaxIdleConnsPerHost = idleConnections
 	t.DisableCompression = true // clockd does not compress
+	if secured != nil {
+		t.TLSClientConfig = secured
+	}
 	return t
 }
 

@@ -18,7 +18,8 @@ const (
 // Config holds the address, the timeouts and the limits of the server.
 type Config struct {
 	front.Config
-	Exchange string // RabbitMQ exchange that an error names when Deps.Streams is nil; default "clock"
+	MetricsListen string // address of a further port for metrics, probes and profiles; default: none
+	Exchange      string // RabbitMQ exchange that an error names when Deps.Streams is nil; default "clock"
 
 	ReadTimeout  time.Duration // longest time for one read of a body; default 30s
 	BodyTimeout  time.Duration // longest time for a whole body or a whole response, streams excepted; default 60s
@@ -53,6 +54,9 @@ func (c Config) Validate() error {
 		front.Timeout{Name: "drain body", Value: c.DrainBody},
 		front.Timeout{Name: "heartbeat", Value: c.Heartbeat},
 	), c.validateSizes()...)
+	if c.MetricsListen != "" {
+		errs = append(errs, front.CheckListen("metrics", "CLOCKD_METRICS_LISTEN", c.MetricsListen))
+	}
 	return errors.Join(append(errs, c.Config.Validate())...)
 }
 

@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 )
 
 // openStream marks a request in its context as a stream.
@@ -34,6 +36,10 @@ func (s *Server) showMetrics(g prometheus.Gatherer) echo.HandlerFunc {
 	show := promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	var running atomic.Int32
 	return func(c echo.Context) error {
+		if s.cfg.MetricsListen != "" && !ofMetricsPort(c.Request()) {
+			return &front.Problem{Status: http.StatusNotFound, Code: codeUnknownPath,
+				Detail: "the metrics have a port of their own: CLOCKD_METRICS_LISTEN"}
+		}
 		defer running.Add(-1)
 		if running.Add(1) > maxScrapes {
 			return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeOverloaded, RetryAfter: time.Second,

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -24,6 +25,8 @@ type Port struct {
 	cfg        Config
 	http       *http.Server
 	listener   net.Listener
+	certs      *front.Certificates          // nil without TLS
+	metrics    *metricsPort                 // nil: Config.MetricsListen is empty
 	handler    atomic.Pointer[http.Handler] // nil: the node starts
 	waitsFor   atomic.Pointer[Check]        // nil: nothing is known
 	requestIDs *front.RequestIDs
@@ -38,12 +41,21 @@ func Listen(ctx context.Context, cfg Config, log *slog.Logger, into prometheus.R
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	l, err := front.Listen(ctx, cfg.Config, into)
+	certs, err := front.NewCertificates(cfg.TLS, log, into)
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{cfg: cfg, listener: l, requestIDs: front.NewRequestIDs(),
+	l, err := front.Listen(ctx, cfg.Config, certs, into)
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{cfg: cfg, listener: l, certs: certs, requestIDs: front.NewRequestIDs(),
 		brief: briefResponses{writeTimeout: cfg.WriteTimeout}, ended: make(chan struct{})}
+	if cfg.MetricsListen != "" {
+		if p.metrics, err = listenMetrics(ctx, cfg, p, log); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
 	p.http = front.NewServer(cfg.Config, p, log)
 	go p.serve()
 	return p, nil
@@ -57,10 +69,24 @@ func (p *Port) serve() {
 // Addr returns the address of the listener.
 func (p *Port) Addr() net.Addr { return p.listener.Addr() }
 
+// MetricsAddr returns the address of the metrics port, nil without one.
+func (p *Port) MetricsAddr() net.Addr {
+	if p.metrics == nil {
+		return nil
+	}
+	return p.metrics.listener.Addr()
+}
+
+// Certificates returns the certificates of the port, nil if it speaks plain HTTP.
+func (p *Port) Certificates() *front.Certificates { return p.certs }
+
 // Close ends the listener and all connections.
 func (p *Port) Close() {
 	_ = p.http.Close() // fails only because the listener is already closed
 	<-p.ended
+	if p.metrics != nil {
+		p.metrics.close()
+	}
 }
 
 // drain accepts no more connections, and waits for running requests until ctx ends. Then it cuts them and returns an

@@ -12,6 +12,7 @@ import (
 // Config holds the address and the limits of the port.
 type Config struct {
 	Listen string   // address to listen on; default 127.0.0.1:8080
+	TLS    TLSFiles // certificate of the port; default: plain HTTP
 	Hosts  []string // names of this server, besides IP addresses and loopback names; without port
 
 	ReadHeaderTimeout time.Duration // longest time for a request's head; default 10s
@@ -41,19 +42,20 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	errs := CheckTimeouts(Timeout{"read header timeout", c.ReadHeaderTimeout}, Timeout{"write timeout", c.WriteTimeout},
 		Timeout{"idle timeout", c.IdleTimeout})
-	switch err := checkListen(c.Listen); {
-	case c.Listen == "":
+	if c.Listen == "" {
 		errs = append(errs,
 			errors.New("listen address must be given (CLOCKD_LISTEN), like 127.0.0.1:8080; in a container 0.0.0.0:8080, published as 127.0.0.1:8080:8080"))
-	case err != nil:
-		errs = append(errs,
-			fmt.Errorf("listen address %q must be like 127.0.0.1:8080 or :8080 (CLOCKD_LISTEN): %w", c.Listen, err))
+	} else {
+		errs = append(errs, CheckListen("listen", "CLOCKD_LISTEN", c.Listen))
 	}
 	for _, name := range c.Hosts {
 		if name == "" || strings.ContainsAny(name, "/:* \t") {
 			errs = append(errs,
 				fmt.Errorf("host %q is not a host name: write it like clockd.example.com, without scheme, port or wildcard", name))
 		}
+	}
+	if err := c.TLS.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.MaxHeaderBytes < 4<<10 {
 		errs = append(errs,
@@ -81,6 +83,14 @@ func CheckTimeouts(limits ...Timeout) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// CheckListen returns the fault of the address to listen on that a variable gives, or nil. kind is its name for people.
+func CheckListen(kind, variable, address string) error {
+	if err := checkListen(address); err != nil {
+		return fmt.Errorf("%s address %q must be like 127.0.0.1:8080 or :8080 (%s): %w", kind, address, variable, err)
+	}
+	return nil
 }
 
 // checkListen returns the fault of a listen address, or nil.

@@ -27,12 +27,17 @@
 //     is not read until its client takes the responses, and one whose client resets many streams is read more slowly
 //     (streamWatch). Requests that may last have half of the memory of running requests (TakePlace).
 //  5. ProblemOf turns every failure into a Problem (RFC 9457) with a stable code. Only unexpected failures are logged.
-//  6. Each request has an id, the client's or a new one (RequestIDs). Its failures and log lines have it.
+//  6. TLS ends below net/http: the listener's connections give the bytes within the encryption, so all limits above
+//     hold for both kinds of ports. A client whose handshake takes longer than Config.ReadHeaderTimeout is cut.
+//     A replaced certificate holds for new connections. If its files cannot be used, the former one stays in use.
+//  7. Each request has an id, the client's or a new one (RequestIDs). Its failures and log lines have it.
 //
 // # Failures, effects and remedies
 //
-//	too many connections            a connection over a limit gets 503 and is closed at once               the client reconnects
+//	too many connections            a connection over a limit is closed at once, without TLS after a 503   the client reconnects
 //	too many streams over HTTP/2    503 overloaded to further ones; other requests are served              the client repeats
+//	certificate cannot be used      the former one stays in use, the log and /readyz say why; at start: no start   a person replaces the files
+//	client without TLS              400 in plain text                                                      the client uses https://
 //	no valid token                  401 with the reason; lasting responses end                             a person makes a token
 //	token does not allow it         403 with the missing right                                             a person changes the token
 //	token does too much             429 with Retry-After                                                   the client repeats

@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,11 +21,14 @@ import (
 // known address.
 type listener struct {
 	*net.TCPListener
+	certificates *Certificates // nil: the port speaks plain HTTP
+
 	maxOpen    int // most open connections
 	maxPerHost int // most open connections of one remote host; 0: no limit
 	refused    prometheus.Counter
 	unserved   atomic.Int64  // see streamWatch
 	headTime   time.Duration // longest time for a request's head
+	writeTime  time.Duration // longest time for a write
 
 	mu         sync.Mutex
 	open       int
@@ -37,8 +41,10 @@ const refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnectio
 // refusalTimeout is the longest time to write a refusal. A new connection takes these few bytes at once.
 const refusalTimeout = 100 * time.Millisecond
 
-// Listen opens the port, with the limits of cfg for its connections.
-func Listen(ctx context.Context, cfg Config, into prometheus.Registerer) (net.Listener, error) {
+// Listen opens the port, with the limits of cfg for its connections. With certificates it speaks TLS.
+func Listen(
+	ctx context.Context, cfg Config, certificates *Certificates, into prometheus.Registerer,
+) (net.Listener, error) {
 	refused := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "clockd_http_connections_refused_total",
 		Help: "Connections closed at once, because too many were open in total or from one address.",
@@ -57,11 +63,14 @@ func Listen(ctx context.Context, cfg Config, into prometheus.Registerer) (net.Li
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("listen on %s: not a TCP listener", cfg.Listen), l.Close())
 	}
-	return &listener{TCPListener: tcp, maxOpen: cfg.Connections, maxPerHost: cfg.ConnectionsPerAddress,
-		refused: refused, headTime: cfg.ReadHeaderTimeout, openByHost: map[netip.Addr]int{}}, nil
+	return &listener{TCPListener: tcp, certificates: certificates,
+		maxOpen: cfg.Connections, maxPerHost: cfg.ConnectionsPerAddress,
+		refused: refused, headTime: cfg.ReadHeaderTimeout, writeTime: cfg.WriteTimeout,
+		openByHost: map[netip.Addr]int{}}, nil
 }
 
-// NewServer returns an HTTP server for the connections of Listen. It speaks HTTP/1.1, and HTTP/2 without TLS.
+// NewServer returns an HTTP server for the connections of Listen. It speaks HTTP/1.1, and HTTP/2 with clients that
+// begin with its preface.
 func NewServer(cfg Config, h http.Handler, log *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler: counted(h), ReadHeaderTimeout: cfg.ReadHeaderTimeout, IdleTimeout: cfg.IdleTimeout,
@@ -75,11 +84,15 @@ func NewServer(cfg Config, h http.Handler, log *slog.Logger) *http.Server {
 	return server
 }
 
-// counted returns h, whose running calls over HTTP/2 count at their connection.
+// counted returns h, whose running calls over HTTP/2 count at their connection. Requests tell of their TLS.
 func counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := connOf(r); c != nil && r.ProtoMajor > 1 {
+		c := connOf(r)
+		if c != nil && r.ProtoMajor > 1 {
 			defer c.streams.serve()()
+		}
+		if c != nil {
+			r.TLS = c.state()
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -103,15 +116,25 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		address := remoteHost(tcp)
 		if l.admit(address) {
-			c := &conn{TCPConn: tcp, streams: newStreamWatch(&l.unserved, l.headTime)}
+			c := &conn{Conn: tcp, tcp: tcp, streams: newStreamWatch(&l.unserved, l.headTime)}
+			if l.certificates != nil {
+				c.Conn = l.certificates.secure(tcp, l.writeTime)
+			}
 			c.leave = sync.OnceFunc(func() { c.streams.close(); l.leave(address) })
 			return c, nil
 		}
 		l.refused.Inc()
-		_ = tcp.SetWriteDeadline(time.Now().Add(refusalTimeout))
-		_, err = tcp.Write([]byte(refusal))
-		_ = errors.Join(err, tcp.Close())
+		l.refuse(tcp)
 	}
+}
+
+// refuse closes a connection over a limit. Without TLS its client is told why.
+func (l *listener) refuse(tcp *net.TCPConn) {
+	if l.certificates == nil {
+		_ = tcp.SetWriteDeadline(time.Now().Add(refusalTimeout))
+		_, _ = tcp.Write([]byte(refusal))
+	}
+	_ = tcp.Close()
 }
 
 func (l *listener) admit(address netip.Addr) bool {
@@ -159,7 +182,9 @@ func hostOf(address netip.Addr) netip.Addr {
 
 // conn is a connection that counts against the limits until it is closed.
 type conn struct {
-	*net.TCPConn
+	net.Conn // tcp, or TLS on it
+
+	tcp     *net.TCPConn
 	leave   func()
 	writes  writeCount
 	streams *streamWatch
@@ -170,7 +195,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	if err := c.streams.awaitTurn(); err != nil {
 		return 0, err
 	}
-	n, err := c.TCPConn.Read(b)
+	n, err := c.Conn.Read(b)
 	c.streams.read(b[:n])
 	return n, err
 }
@@ -178,7 +203,7 @@ func (c *conn) Read(b []byte) (int, error) {
 // Write writes b, and counts the write.
 func (c *conn) Write(b []byte) (int, error) {
 	number := c.writes.begin()
-	n, err := c.TCPConn.Write(b)
+	n, err := c.Conn.Write(b)
 	c.streams.wrote(b[:n])
 	if err == nil {
 		c.writes.end(number)
@@ -189,7 +214,26 @@ func (c *conn) Write(b []byte) (int, error) {
 // Close closes the connection and makes room for a new connection.
 func (c *conn) Close() error {
 	defer c.leave()
-	return c.TCPConn.Close()
+	return c.Conn.Close()
+}
+
+// state returns the state of TLS, nil without TLS.
+func (c *conn) state() *tls.ConnectionState {
+	secured, is := c.Conn.(*tlsConn)
+	if !is {
+		return nil
+	}
+	state := secured.ConnectionState()
+	return &state
+}
+
+// CloseWrite tells the client that no more comes. net/http calls it before it closes a connection that the client may
+// still write to.
+func (c *conn) CloseWrite() error {
+	if half, is := c.Conn.(interface{ CloseWrite() error }); is {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // ResetOnClose makes the close of the request's connection drop the bytes that the client has not taken. Use it for a
@@ -197,6 +241,6 @@ func (c *conn) Close() error {
 // learn that the connection is closed. It does nothing on HTTP/2, where other requests share the connection.
 func ResetOnClose(r *http.Request) {
 	if c := connOf(r); c != nil && r.ProtoMajor == 1 {
-		_ = c.SetLinger(0) // fails only on a broken connection
+		_ = c.tcp.SetLinger(0) // fails only on a broken connection
 	}
 }

@@ -24,7 +24,7 @@ func FindVanished(r *http.Request) error {
 	if c == nil || r.ProtoMajor > 1 {
 		return nil
 	}
-	if err := findVanished(c.TCPConn); err != nil {
+	if err := findVanished(c.tcp); err != nil {
 		return fmt.Errorf("set the connection's limits: %w", err)
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 type accessFlags struct {
 	Auth               string `env:"CLOCKD_AUTH" default:"auto" enum:"auto,required,none" help:"auto, required or none: whether requests need an access token. Auto needs none on loopback while no token exists."`
 	TokenRate          int    `env:"CLOCKD_TOKEN_RATE" default:"0" help:"Operations a second of one token at this node, at most: requests, items of batches, lines (0: no limit)."`
-	BootstrapTokenFile string `env:"CLOCKD_BOOTSTRAP_TOKEN_FILE" type:"path" placeholder:"FILE" help:"File with the text of a token (clockd token generate). At start it becomes a token of the role admin, unless it is one."`
+	BootstrapTokenFile string `env:"CLOCKD_BOOTSTRAP_TOKEN_FILE" placeholder:"FILE" help:"File with the text of a token (clockd token generate). At start it becomes a token of the role admin, unless it is one."`
 }
 
 // loopback reports whether a listen address is on loopback alone.

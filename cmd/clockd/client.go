@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 type clientFlags struct {
 	Server string `env:"CLOCKD_SERVER" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Server to talk to."`
 	Token  string `env:"CLOCKD_TOKEN" placeholder:"TOKEN" help:"Access token. Better in the environment, or in a file that CLOCKD_TOKEN_FILE names: other users see flags."`
+	CA     string `name:"ca" env:"CLOCKD_CA" placeholder:"FILE" help:"PEM file of the authorities of the server's certificate (default: the system's)."`
+	Cert   string `env:"CLOCKD_CERT" placeholder:"FILE" help:"PEM file of this client's certificate, with --key."`
+	Key    string `env:"CLOCKD_KEY" placeholder:"FILE" help:"PEM file of the key of the client's certificate."`
 	JSON   bool   `name:"json" help:"Print the server's response unchanged."`
 }
 
@@ -42,8 +46,20 @@ var errTokenText = errors.New("the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE
 
 // client returns the client of the server.
 func (f clientFlags) client() (*client.Client, error) {
-	c, err := client.New(f.Server, client.WithTries(clientTries), client.WithTryTimeout(clientTimeout),
-		client.WithToken(f.Token))
+	options := []client.Option{
+		client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token),
+	}
+	if f.CA != "" || f.Cert != "" || f.Key != "" {
+		if !f.secure() {
+			return nil, usage(errNoTLS)
+		}
+		cfg, err := outgoingTLS{"the server", f.CA, f.Cert, f.Key}.config()
+		if err != nil {
+			return nil, usage(err)
+		}
+		options = append(options, client.WithTLS(cfg))
+	}
+	c, err := client.New(f.Server, options...)
 	switch {
 	case errors.Is(err, client.ErrToken):
 		return nil, usage(errTokenText)
@@ -51,6 +67,12 @@ func (f clientFlags) client() (*client.Client, error) {
 		return nil, usage(errServerURL)
 	}
 	return c, nil
+}
+
+// secure reports whether the server speaks TLS.
+func (f clientFlags) secure() bool {
+	u, err := url.Parse(f.Server)
+	return err == nil && u.Scheme == "https"
 }
 
 // printAlarm prints the alarm that a call returned: as JSON, or in lines for people with its attempts.

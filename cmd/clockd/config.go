@@ -77,6 +77,7 @@ type serveFlags struct {
 	intakeFlags
 	tracingFlags
 	accessFlags
+	tlsFlags
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
@@ -92,6 +93,7 @@ type serveFlags struct {
 	WebhookProxy           bool          `env:"CLOCKD_WEBHOOK_PROXY" help:"Send requests through the proxy that HTTPS_PROXY and NO_PROXY name. Then the proxy must refuse addresses that are not public."`
 
 	Listen                string   `env:"CLOCKD_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on for HTTP."`
+	MetricsListen         string   `env:"CLOCKD_METRICS_LISTEN" placeholder:"HOST:PORT" help:"Address of a further port for /metrics, /healthz, /readyz and /debug/pprof/. The first port has no /metrics then."`
 	Hosts                 []string `env:"CLOCKD_HOSTS" placeholder:"NAME,..." help:"Host names that clients may use for this server, besides addresses and localhost."`
 	Connections           int      `env:"CLOCKD_CONNECTIONS" default:"4096" help:"Open HTTP connections, at most; further connections are refused."`
 	ConnectionsPerAddress int      `env:"CLOCKD_CONNECTIONS_PER_ADDRESS" default:"2048" help:"Open HTTP connections from one remote address, at most (0: no limit). All clients of a proxy share its address."`
@@ -160,6 +162,7 @@ func newConfig(flags serveFlags) (*config, error) {
 	}
 	cfg.service.MaxPayload, cfg.service.Writer.Committers = flags.MaxPayload, flags.WriteLanes
 	cfg.http.Listen, cfg.http.Hosts, cfg.http.Exchange = flags.Listen, flags.Hosts, flags.AMQPExchange
+	cfg.http.TLS, cfg.http.MetricsListen = flags.files(), flags.MetricsListen
 	cfg.http.Connections, cfg.http.ConnectionsPerAddress = flags.Connections, flags.ConnectionsPerAddress
 	cfg.ring.Workers = flags.RingWorkers + cfg.routes() - 1 // each other route has a worker to itself
 	cfg.ring.BatchRows = cmp.Or(flags.RingBatch, defaultRingBatch(flags.DatabaseURL))

@@ -30,6 +30,7 @@ import (
 type runnablePage struct {
 	file     string            // path below the folder docs
 	served   bool              // whether the page needs a service that it does not start
+	listens  []string          // addresses of further services that it starts
 	replaced map[string]string // parts of commands, with the replacement that can run here
 	notRun   map[string]string // beginnings of the blocks "sh not-run", with the reason of each
 }
@@ -55,7 +56,7 @@ var runnablePages = []runnablePage{
 	{file: "operations.md", served: true},
 	{file: "repeat.md", served: true},
 	{file: "reporting.md"},
-	{file: "security.md", served: true},
+	{file: "security.md", served: true, listens: []string{"127.0.0.1:8443", "127.0.0.1:9090"}},
 	{file: "upgrade.md"},
 	{file: "targets/grpc.md", served: true},
 	{file: "targets/kafka.md", served: true, notRun: map[string]string{"CLOCKD_KAFKA_BROKERS=": "needs a Kafka"}},
@@ -213,6 +214,10 @@ func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
 	t.Helper()
 	p.check(t, blocks)
 	dir, address := t.TempDir(), freeAddress(t)
+	addresses := map[string]string{"127.0.0.1:8080": address}
+	for _, documented := range p.listens {
+		addresses[documented] = freeAddress(t)
+	}
 	work := filepath.Join(dir, "work")
 	if err := os.MkdirAll(filepath.Join(work, "bin"), 0o700); err != nil {
 		t.Fatal(err)
@@ -234,7 +239,9 @@ func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
 		for part, replacement := range p.replaced {
 			body = strings.ReplaceAll(body, part, replacement)
 		}
-		body = strings.ReplaceAll(body, "127.0.0.1:8080", address)
+		for documented, free := range addresses {
+			body = strings.ReplaceAll(body, documented, free)
+		}
 		switch b.kind {
 		case "sh":
 			script += fmt.Sprintf("{ :\n%s} >%s 2>&1\n", body, output(i))

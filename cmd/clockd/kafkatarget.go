@@ -1,11 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/kafka"
@@ -46,24 +42,9 @@ func (f *kafkaFlags) kafkaConfig() (kafka.Config, error) {
 		}
 		return cfg, nil
 	}
-	cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.KafkaCA != "" {
-		pem, err := os.ReadFile(f.KafkaCA)
-		if err != nil {
-			return cfg, fmt.Errorf("authorities of Kafka: %w", err)
-		}
-		if cfg.TLS.RootCAs = x509.NewCertPool(); !cfg.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return cfg, fmt.Errorf("authorities of Kafka: %s has no certificate in PEM", f.KafkaCA)
-		}
-	}
-	if f.KafkaCert != "" || f.KafkaKey != "" {
-		pair, err := tls.LoadX509KeyPair(f.KafkaCert, f.KafkaKey)
-		if err != nil {
-			return cfg, fmt.Errorf("certificate for Kafka: %w", err)
-		}
-		cfg.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return cfg, nil
+	var err error
+	cfg.TLS, err = outgoingTLS{"Kafka", f.KafkaCA, f.KafkaCert, f.KafkaKey}.config()
+	return cfg, err
 }
 
 // openKafka opens the topics of Kafka. Claims of the route hold their transactions, because brokers reply in

@@ -39,6 +39,7 @@ func registeredMetrics(t *testing.T) map[string]bool {
 	}
 	log, reg := slog.New(slog.DiscardHandler), newRegistry()
 	cfg.http.Listen = "127.0.0.1:0"
+	cfg.http.TLS.Cert, cfg.http.TLS.Key = newAuthority(t).issueIn()
 	port, err := clockhttp.Listen(t.Context(), cfg.http, log, reg)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
@@ -61,6 +62,9 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets),
 		zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(),
 		authenticationCheck(r.access, r.self.httpAddress()))
+	if r.self.certificates != nil {
+		checks = append(checks, certificateCheck(r.self.certificates, time.Now()))
+	}
 	for _, w := range r.targets.warnings() {
 		checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
 	}

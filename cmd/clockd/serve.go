@@ -58,7 +58,12 @@ func serve(ctx context.Context, cfg *config, out *os.File, more ...fx.Option) er
 		return err
 	}
 	defer port.Close()
-	log.Info("starting", "address", port.Addr().String(), "version", version)
+	followCertificates(ctx, port.Certificates())
+	addresses := []any{"address", port.Addr().String()}
+	if a := port.MetricsAddr(); a != nil {
+		addresses = append(addresses, "metrics", a.String())
+	}
+	log.Info("starting", append(addresses, "version", version)...)
 	st, err := openStore(ctx, cfg, log, reg, port.WaitsFor)
 	if err != nil {
 		return unlessStopped(ctx, log, err)

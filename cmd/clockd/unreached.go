@@ -30,6 +30,12 @@ func (f clientFlags) explained(err error) error {
 				advice = "\nis clockd running there? CLOCKD_SERVER or --server names this server; the default is " + defaultServer
 			}
 		}
+		if f.secure() && mayWantCertificate(e.Err) {
+			advice = "\nif it wants a certificate of the client, CLOCKD_CERT and CLOCKD_KEY name the files"
+			if f.Cert != "" {
+				advice = "\nit may not accept the certificate of CLOCKD_CERT"
+			}
+		}
 		return fmt.Errorf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
 	case e.Code == client.CodeUnauthenticated && f.Token == "":
 		return fmt.Errorf("%w\nno token is given: set CLOCKD_TOKEN, or CLOCKD_TOKEN_FILE to the file of a token", err)
@@ -38,11 +44,33 @@ func (f clientFlags) explained(err error) error {
 	case e.Status != 0 && e.Err != nil:
 		return fmt.Errorf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status,
 			unreadableReason(e.Err))
+	case e.Status == http.StatusBadRequest && e.Code == "" && !f.secure():
+		return fmt.Errorf("the server at %s is not clockd, or it speaks TLS: then the URL must begin with https://",
+			f.shownServer())
 	case e.Status != 0 && e.Code == "":
 		return fmt.Errorf("the server at %s is not clockd, or a proxy responded for it: status %d %s", f.shownServer(),
 			e.Status, http.StatusText(e.Status))
 	}
 	return err
+}
+
+// tlsAlert returns the alert of TLS with which the server ended the connection, nil if there was none.
+func tlsAlert(err error) error {
+	if op, is := errors.AsType[*net.OpError](err); is && op.Op == "remote error" {
+		return op.Err
+	}
+	return nil
+}
+
+// mayWantCertificate reports whether a server that wants a certificate of the client may have ended the request. Often
+// the error has no alert, because the client has sent its request before it reads.
+func mayWantCertificate(err error) bool {
+	if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() {
+		return false
+	}
+	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, new(*net.DNSError)) &&
+		!errors.As(err, new(*tls.CertificateVerificationError)) && !errors.Is(err, http.ErrSchemeMismatch) &&
+		!errors.As(err, new(tls.RecordHeaderError))
 }
 
 // shownServer returns the server's URL without user, password and parameters.
@@ -72,6 +100,9 @@ func reachFailure(err error) string {
 	}
 	if certificate, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return "its certificate is not trusted: " + strings.TrimPrefix(certificate.Err.Error(), "x509: ")
+	}
+	if alert := tlsAlert(err); alert != nil {
+		return "it refuses the connection: " + strings.TrimPrefix(alert.Error(), "tls: ")
 	}
 	var timeout net.Error
 	switch {

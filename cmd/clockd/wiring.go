@@ -344,7 +344,7 @@ func newService(
 // announce prints two lines for a person: the service's address and a request to try. Beside a log in JSON it logs them
 // as one line, because many systems collect both streams of a process as its log.
 func (s *service) announce(out io.Writer) error {
-	url := "http://" + s.self.httpAddress()
+	url := s.self.url()
 	if s.cfg.LogFormat == formatJSON {
 		s.log.Info("listening", "address", url, "database", shownURL(s.cfg.DatabaseURL), "target", s.targets.name,
 			"version", version)
