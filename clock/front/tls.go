@@ -114,7 +114,6 @@ type Certificates struct {
 	inUse    atomic.Pointer[tls.Config]
 	failed   atomic.Pointer[error] // why the files are not in use; nil: they are
 	contents *tlsContents          // of the latest look; Follow alone reads and writes it
-	reload   chan struct{}         // capacity 1: look at once
 }
 
 // NewCertificates loads the files. It returns nil without an error if there are none.
@@ -122,7 +121,7 @@ func NewCertificates(files TLSFiles, log *slog.Logger, into prometheus.Registere
 	if !files.On() {
 		return nil, nil //nolint:nilnil // no files are no error
 	}
-	c := &Certificates{files: files, log: log, contents: files.read(), reload: make(chan struct{}, 1)}
+	c := &Certificates{files: files, log: log, contents: files.read()}
 	cfg, err := c.contents.config()
 	if err != nil {
 		return nil, err
@@ -145,16 +144,9 @@ func (c *Certificates) Failed() error {
 	return nil
 }
 
-// Reload makes Follow look at the files at once.
-func (c *Certificates) Reload() {
-	select {
-	case c.reload <- struct{}{}:
-	default: // a look is due
-	}
-}
-
-// Follow looks at the files every second until ctx ends. A file that blocks delays only the next look.
-func (c *Certificates) Follow(ctx context.Context) {
+// Follow looks at the files every second, and at each signal, until ctx ends. A file that blocks delays only the next
+// look.
+func (c *Certificates) Follow(ctx context.Context, signals <-chan os.Signal) {
 	look := time.NewTicker(certificateLook)
 	defer look.Stop()
 	for {
@@ -162,7 +154,7 @@ func (c *Certificates) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-		case <-c.reload:
+		case <-signals:
 		}
 		if contents := c.files.read(); !contents.same(c.contents) {
 			c.use(contents)

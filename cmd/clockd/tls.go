@@ -64,19 +64,11 @@ func followCertificates(ctx context.Context, c *front.Certificates) {
 	if c == nil {
 		return
 	}
-	go c.Follow(ctx)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		defer signal.Stop(hangups)
-		for {
-			select {
-			case <-hangups:
-				c.Reload()
-			case <-ctx.Done():
-				return
-			}
-		}
+		c.Follow(ctx, hangups)
 	}()
 }
 
