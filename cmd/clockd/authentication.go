@@ -15,7 +15,6 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
-	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/store"
 )
 
@@ -121,12 +120,4 @@ func authenticationWarning(w *access.Watch, listen string) string {
 			w.Age().Round(time.Second))
 	}
 	return ""
-}
-
-// authenticationCheck is authenticationWarning as a part of /readyz.
-func authenticationCheck(w *access.Watch, listen string) clockhttp.Check {
-	if warning := authenticationWarning(w, listen); warning != "" {
-		return clockhttp.Check{Name: "authentication", Status: statusWarning, Detail: warning}
-	}
-	return clockhttp.Check{Name: "authentication", Status: statusOK}
 }

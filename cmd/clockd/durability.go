@@ -101,10 +101,7 @@ func oneIf(b bool) float64 {
 func (d *durability) readinessCheck() clockhttp.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if detail := unsafeSettings(slices.Concat(d.settings, d.queues)); detail != "" {
-		return clockhttp.Check{Name: "durability", Status: statusWarning, Detail: detail}
-	}
-	return clockhttp.Check{Name: "durability", Status: statusOK}
+	return warned("durability", unsafeSettings(slices.Concat(d.settings, d.queues)))
 }
 
 // unsafeSettings returns one sentence for each unsafe finding, "" if all are safe.

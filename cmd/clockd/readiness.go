@@ -61,9 +61,9 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks = append(checks, checkRoutes(routes, lanes)...)
 	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets),
 		zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(),
-		authenticationCheck(r.access, r.self.httpAddress()))
+		warned("authentication", authenticationWarning(r.access, r.self.httpAddress())))
 	if r.self.certificates != nil {
-		checks = append(checks, certificateCheck(r.self.certificates, time.Now()))
+		checks = append(checks, warned("certificate", certificateWarning(r.self.certificates, time.Now())))
 	}
 	for _, w := range r.targets.warnings() {
 		checks = append(checks, clockhttp.Check{Name: "topology", Status: statusWarning, Detail: w})
@@ -105,27 +105,29 @@ func lanes(s *ring.RouteState) clockhttp.Check {
 // abilities names the living nodes that lack an ability. Their shards move to nodes that have the ability, if there are
 // any.
 func (r *readiness) abilities() clockhttp.Check {
-	limited := r.keeper.Limited()
-	if len(limited) == 0 {
-		return clockhttp.Check{Name: "abilities", Status: statusOK}
-	}
 	var details []string
-	for _, n := range limited {
+	for _, n := range r.keeper.Limited() {
 		details = append(details,
 			fmt.Sprintf("node %q (%s) lacks: %s", n.Name, n.Incarnation, strings.Join(n.Lacks, ", ")))
 	}
-	return clockhttp.Check{Name: "abilities", Status: statusWarning, Detail: strings.Join(details, "; ")}
+	return warned("abilities", strings.Join(details, "; "))
 }
 
 // name reports whether another node has the same name.
 func (r *readiness) name() clockhttp.Check {
+	fault := ""
 	if r.keeper.NameShared() {
-		return clockhttp.Check{
-			Name: "node", Status: statusWarning,
-			Detail: fmt.Sprintf("another node is also named %q: give each node its own name (CLOCKD_NODE)", r.node),
-		}
+		fault = fmt.Sprintf("another node is also named %q: give each node its own name (CLOCKD_NODE)", r.node)
 	}
-	return clockhttp.Check{Name: "node", Status: statusOK}
+	return warned("node", fault)
+}
+
+// warned returns the check of a part that works: a warning if the fault is not empty.
+func warned(name, fault string) clockhttp.Check {
+	if fault != "" {
+		return clockhttp.Check{Name: name, Status: statusWarning, Detail: fault}
+	}
+	return clockhttp.Check{Name: name, Status: statusOK}
 }
 
 func check(name string, err error) clockhttp.Check {

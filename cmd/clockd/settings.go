@@ -100,10 +100,7 @@ func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 			break
 		}
 	}
-	if len(details) == 0 {
-		return clockhttp.Check{Name: "settings", Status: statusOK}
-	}
-	return clockhttp.Check{Name: "settings", Status: statusWarning, Detail: strings.Join(details, "; ")}
+	return warned("settings", strings.Join(details, "; "))
 }
 
 // settingsView gives clockhttp the stored settings, and what this node applies.

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/clock/front"
 )
 
@@ -75,21 +74,17 @@ func followCertificates(ctx context.Context, c *front.Certificates) {
 // certificateNotice is the time before its end at which a certificate is warned of.
 const certificateNotice = 7 * 24 * time.Hour
 
-// certificateCheck returns the state of the port's certificate as a part of /readyz.
-func certificateCheck(c *front.Certificates, now time.Time) clockhttp.Check {
-	var warning error
-	switch end := c.Expires(); {
-	case c.Failed() != nil:
-		warning = fmt.Errorf("the new certificate is not in use: %w", c.Failed())
+// certificateWarning returns what is wrong with the port's certificate, "" if nothing is.
+func certificateWarning(c *front.Certificates, now time.Time) string {
+	switch end, failed := c.Expires(), c.Failed(); {
+	case failed != nil:
+		return "the new certificate is not in use: " + failed.Error()
 	case now.After(end):
-		warning = fmt.Errorf("the certificate has expired at %s", shown(end))
+		return "the certificate has expired at " + shown(end)
 	case now.Add(certificateNotice).After(end):
-		warning = fmt.Errorf("the certificate expires at %s", shown(end))
+		return "the certificate expires at " + shown(end)
 	}
-	if warning != nil {
-		return clockhttp.Check{Name: "certificate", Status: statusWarning, Detail: warning.Error()}
-	}
-	return clockhttp.Check{Name: "certificate", Status: statusOK}
+	return ""
 }
 
 // errNoTLS refuses files of TLS for a server without TLS.
