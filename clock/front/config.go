@@ -37,8 +37,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate returns all errors of the configuration, joined, or nil. The least memory of bodies and responses is the
-// affair of those who take it.
+// Validate returns all errors of the configuration, joined, or nil. It does not read the files of TLS: TLSFiles.Validate
+// does. The least memory of bodies and responses is the affair of those who take it.
 func (c Config) Validate() error {
 	errs := CheckTimeouts(Timeout{"read header timeout", c.ReadHeaderTimeout}, Timeout{"write timeout", c.WriteTimeout},
 		Timeout{"idle timeout", c.IdleTimeout})
@@ -53,9 +53,6 @@ func (c Config) Validate() error {
 			errs = append(errs,
 				fmt.Errorf("host %q is not a host name: write it like clockd.example.com, without scheme, port or wildcard", name))
 		}
-	}
-	if err := c.TLS.Validate(); err != nil {
-		errs = append(errs, err)
 	}
 	if c.MaxHeaderBytes < 4<<10 {
 		errs = append(errs,

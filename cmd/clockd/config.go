@@ -197,7 +197,7 @@ func defaultRingBatch(databaseURL string) int {
 func (c *config) check(unreadable error) error {
 	errs := []error{
 		unreadable,
-		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.ring.Validate(),
+		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.http.TLS.Validate(), c.ring.Validate(),
 		c.preload.Validate(),
 		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.faults(),
 	}
