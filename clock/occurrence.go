@@ -46,8 +46,8 @@ func (r Repetition) ChooseOccurrence(row RingRow, now Instant) (chosen RingRow, 
 
 // Occurrences returns the next occurrences of a repeating alarm, at most count: the current one if it rings now or
 // waits for a further try, and then those whose rings are later than now. Earlier ones, which Missed or Overlap of the
-// rule may still let ring, are not listed. A number is 0 if more than counted occurrences have passed since the current one. An
-// alarm that rings once or is over has none.
+// rule may still let ring, are not listed. A number is 0 if more than counted occurrences have passed since the current
+// one. An alarm that rings once or is over has none.
 func (a *Alarm) Occurrences(now Instant, count, counted int) (list []repeat.Occurrence) {
 	p := &a.Progress
 	if !p.Repeats() || a.State.Over() {

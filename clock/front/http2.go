@@ -7,8 +7,8 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// HTTP/2 without TLS is for gRPC clients: they begin with its preface. Many requests share one HTTP/2 connection, so
-// what one request does to its connection over HTTP/1.1 must not happen here.
+// net/http sees no TLS (see tlsConn), so every client of HTTP/2 begins with its preface, as gRPC does without TLS. Many
+// requests share one HTTP/2 connection, so what one request does to its connection over HTTP/1.1 must not happen here.
 
 // receiveBuffer is the most memory in bytes that an HTTP/2 connection holds of bodies that no handler has read yet. It
 // is the least that HTTP/2 allows, because it does not count in Memory.
@@ -24,7 +24,7 @@ const (
 	pingLimit   = 12 * time.Second
 )
 
-// speakHTTP2 lets the server speak HTTP/2 beside HTTP/1.1 on the same port.
+// speakHTTP2 lets the server speak HTTP/2 beside HTTP/1.1 on the same port, with and without TLS.
 func speakHTTP2(server *http.Server, cfg Config) {
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)
