@@ -29,7 +29,9 @@
 // harm:
 //
 //	Get, List, Page, Nodes,   they change nothing
-//	Occurrences
+//	Occurrences, Settings
+//	ChangeSettings            settings that are so already stay. With a condition, the service knows the repeat by its content
+//	                          and its token
 //	Set with At               the repeat finds the alarm as the first try left it, and keeps it
 //	Set with Repeat           as with At
 //	Set with After and Absent the alarm is created once. If the first try created it, the repeat is refused (condition_failed)

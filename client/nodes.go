@@ -11,8 +11,11 @@ import (
 type Cluster struct {
 	Self         string    `json:"self"` // incarnation of the node that answered
 	DatabaseTime time.Time `json:"database_time"`
-	Nodes        []Node    `json:"nodes"`  // in the order of incarnations
-	Shards       []Shard   `json:"shards"` // in the order of numbers
+	// SettingsChanges is the number of changes of settings of all applications so far.
+	SettingsChanges int64 `json:"settings_changes"`
+
+	Nodes  []Node  `json:"nodes"`  // in the order of incarnations
+	Shards []Shard `json:"shards"` // in the order of numbers
 
 	Raw json.RawMessage `json:"-"` // the cluster as the service wrote it
 }
@@ -27,6 +30,7 @@ type Node struct {
 	ExpiresAt    time.Time `json:"expires_at"`
 	Alive        bool      `json:"alive"`
 	NameShared   bool      `json:"name_shared"`  // another living node has the same name
+	Settings     *int64    `json:"settings"`     // changes of settings that it has confirmed; nil: its build does not tell
 	Shards       []int     `json:"shards"`       // shards that it owns, ascending
 	Applications []string  `json:"applications"` // applications with a subscriber of the stream on this node
 	Lacks        []string  `json:"lacks"`        // abilities that it does not have now

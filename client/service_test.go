@@ -53,9 +53,9 @@ func runTests(m *testing.M) int {
 
 // newService starts a service of the test's own on a SQLite file. Another service may continue with the file after
 // stop.
-func newService(t *testing.T, file, listen string) (url string, stop func()) {
+func newService(t *testing.T, file, listen string, settings ...string) (url string, stop func()) {
 	t.Helper()
-	s, err := clockdtest.Start(program, file, t.Output(), "CLOCKD_LISTEN="+listen)
+	s, err := clockdtest.Start(program, file, t.Output(), append(settings, "CLOCKD_LISTEN="+listen)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,10 +164,10 @@ func Described(err error) *Error {
 	return nil
 }
 
-// UnavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. Other errors stay
-// unexpected.
+// UnavailableIfLate turns err into ErrUnavailable if ctx has ended: then the database was too slow. An ErrUnconfirmed
+// stays, because something may have been written. Other errors stay unexpected.
 func UnavailableIfLate(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, ErrUnavailable) {
+	if ctx.Err() != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnconfirmed) {
 		return Unavailable(err)
 	}
 	return err

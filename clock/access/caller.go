@@ -20,6 +20,11 @@ type Caller struct {
 // Anyone is the caller of a request that needs no token. It may do everything.
 var Anyone = &Caller{anyone: true}
 
+// ErrNameless is the error of Anyone's request for what only the owner of a token may do.
+var ErrNameless = forbidden("this request needs an access token of the role admin, and this service reads none now: " +
+	"make one (" + HowToMake + "; each node knows it within 2 s), or change the settings in the database (clockd application with " +
+	"--database-url). With CLOCKD_AUTH=none the database is the only way")
+
 // Name returns the name of the caller's token, "" if it has none.
 func (c *Caller) Name() string {
 	if c.token == nil {

@@ -14,7 +14,7 @@ const (
 	Write                    // set and cancel alarms
 	Take                     // take rings and answer them
 	Operate                  // kick, discard, pause, resume, trigger and backfill alarms, singly and in bulk
-	Admin                    // read the audit; tokens and settings change only in the database
+	Admin                    // read the audit, and change settings; tokens change only in the database
 )
 
 // Role is a set of needs under a name. The zero Role allows nothing.

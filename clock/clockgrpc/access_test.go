@@ -63,10 +63,28 @@ var procedureRoles = map[string]struct {
 	"Occurrences": {access.RoleNames, func(a string) (proto.Message, proto.Message) {
 		return &clockdv1.OccurrencesRequest{Application: a}, &clockdv1.OccurrencesResponse{}
 	}},
+	"GetSettings": {access.RoleNames, func(a string) (proto.Message, proto.Message) {
+		return &clockdv1.GetSettingsRequest{Application: a}, &clockdv1.GetSettingsResponse{}
+	}},
+	"ChangeSettings": {[]string{"admin"}, func(a string) (proto.Message, proto.Message) {
+		return &clockdv1.ChangeSettingsRequest{Application: a}, &clockdv1.ChangeSettingsResponse{}
+	}},
 	"Rings": {[]string{"application", "admin"}, nil}, // a stream
 	"Answer": {[]string{"application", "admin"}, func(a string) (proto.Message, proto.Message) {
 		return &clockdv1.AnswerRequest{Application: a}, &clockdv1.AnswerResponse{}
 	}},
+}
+
+// procedureNames returns the names of the procedures of all services.
+func procedureNames() (names []string) {
+	services := clockdv1.File_clockd_v1_clockd_proto.Services()
+	for i := range services.Len() {
+		methods := services.Get(i).Methods()
+		for j := range methods.Len() {
+			names = append(names, string(methods.Get(j).Name()))
+		}
+	}
+	return names
 }
 
 // demandTokens returns the access of a service that demands a token, and the text of a token for the application shop
@@ -104,9 +122,7 @@ func TestEveryProcedureNeedsItsRoleAndApplication(t *testing.T) {
 	bearers["none"] = ""
 	s := start(t, func(su *setup) { su.access = w })
 	conn := s.grpc()
-	methods := clockdv1.File_clockd_v1_clockd_proto.Services().ByName("AlarmService").Methods()
-	for i := range methods.Len() {
-		name := string(methods.Get(i).Name())
+	for _, name := range procedureNames() {
 		c, known := procedureRoles[name]
 		if !known {
 			t.Errorf("%s has no entry in procedureRoles", name)

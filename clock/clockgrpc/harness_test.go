@@ -32,10 +32,12 @@ import (
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/stream"
+	"github.com/clockd/clockd/ring/webhook"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/sqlite"
 )
@@ -192,10 +194,15 @@ func (s *service) serve(
 	if su.elsewhere != nil {
 		elsewhere = su.elsewhere
 	}
+	editor := settings.NewEditor(settings.EditorDeps{
+		Form: settings.NewForm(webhook.Part), Stored: s.store, DefaultTarget: clock.TargetStream,
+		Now: func(context.Context) (clock.Instant, error) { return settingsTime, nil },
+	})
 	rpc, err := clockgrpc.New(clockgrpc.Config{
 		WriteTimeout: web.WriteTimeout, Heartbeat: web.Heartbeat, BatchBytes: clockhttp.BatchBytes,
 		BatchItems: clockhttp.BatchItems,
-	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Front: s.server.Front(), RingsElsewhere: elsewhere, Ready: s.server.Ready,
+	}, clockgrpc.Deps{Alarms: rpcAlarms, Streams: su.streams, Journal: journal, Front: s.server.Front(),
+		Settings: appliedSettings{editor}, RingsElsewhere: elsewhere, Ready: s.server.Ready,
 		Blockers: func(*clock.Alarm) []clock.Blocker { return su.blocked }})
 	if err != nil {
 		return err
@@ -210,6 +217,16 @@ func (s *service) serve(
 	s.server.Attach(port)
 	s.addr = port.Addr().String()
 	return nil
+}
+
+// settingsTime is the time of all changes of settings.
+const settingsTime = clock.Instant(1_900_000_000_123)
+
+// appliedSettings are settings of which this process applies version 7.
+type appliedSettings struct{ *settings.Editor }
+
+func (appliedSettings) Applied(string) settings.Applied {
+	return settings.Applied{Version: 7, Target: clock.TargetStream}
 }
 
 func (s *service) run(run func(context.Context) error) {
@@ -250,7 +267,12 @@ func (s *service) grpc(options ...grpc.DialOption) *grpc.ClientConn {
 }
 
 // procedure returns the path of a procedure.
-func procedure(name string) string { return "/clockd.v1.AlarmService/" + name }
+func procedure(name string) string {
+	if strings.HasSuffix(name, "Settings") {
+		return "/clockd.v1.ApplicationService/" + name
+	}
+	return "/clockd.v1.AlarmService/" + name
+}
 
 // caller calls a procedure with one request and one response, in one of the protocols.
 type caller struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
@@ -27,7 +28,8 @@ func (s *Service) probeProcedures() []front.Procedure {
 		connect.WithCompression("gzip", nil, nil),
 	}
 	healthPath, health := grpchealth.NewHandler(s, options...)
-	reflector := grpcreflect.NewStaticReflector(clockdv1connect.AlarmServiceName, grpchealth.HealthV1ServiceName)
+	reflector := grpcreflect.NewStaticReflector(clockdv1connect.AlarmServiceName,
+		clockdv1connect.ApplicationServiceName, grpchealth.HealthV1ServiceName)
 	path, reflection := grpcreflect.NewHandlerV1(reflector, options...)
 	olderPath, older := grpcreflect.NewHandlerV1Alpha(reflector, options...)
 	return []front.Procedure{
@@ -44,7 +46,8 @@ func (s *Service) probeProcedures() []front.Procedure {
 
 // Check serves the health check: SERVING while /readyz is 200.
 func (s *Service) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if request.Service != "" && request.Service != clockdv1connect.AlarmServiceName {
+	known := []string{"", clockdv1connect.AlarmServiceName, clockdv1connect.ApplicationServiceName}
+	if !slices.Contains(known, request.Service) {
 		return nil, connect.NewError(connect.CodeNotFound,
 			fmt.Errorf("this server has no service %.100q", request.Service))
 	}

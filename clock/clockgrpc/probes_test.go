@@ -92,7 +92,8 @@ func TestReflectionShowsTheService(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.web.DrainTimeout = time.Hour })
 	services, file, err := reflect(t.Context(), t, s)
-	if err != nil || strings.Join(services, " ") != "clockd.v1.AlarmService grpc.health.v1.Health" ||
+	const known = "clockd.v1.AlarmService clockd.v1.ApplicationService grpc.health.v1.Health"
+	if err != nil || strings.Join(services, " ") != known ||
 		file.GetName() != "clockd/v1/clockd.proto" {
 		t.Errorf("services %v, file %s, %v", services, file.GetName(), err)
 	}
@@ -105,7 +106,7 @@ func TestReflectionShowsTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &grpc_reflection_v1.ServerReflectionResponse{}
-	if err := older.RecvMsg(a); err != nil || len(a.GetListServicesResponse().GetService()) != 2 {
+	if err := older.RecvMsg(a); err != nil || len(a.GetListServicesResponse().GetService()) != 3 {
 		t.Errorf("v1alpha: %v, %v", a, err)
 	}
 	s.endServer() // the open stream does not hold up the end

@@ -13,6 +13,7 @@ import (
 	"github.com/clockd/clockd/clock/clockgrpc/clockd/v1/clockdv1connect"
 	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Alarms is the part of the domain that this package uses. *clock.Service implements it.
@@ -57,6 +58,8 @@ type Deps struct {
 	Streams Streams             // source of streams of rings; nil: RingsElsewhere refuses all of them
 	Journal *ringstream.Journal // what was written to streams; nil only without Streams
 	Front   *front.Front        // what the service shares with the HTTP interface
+	// Settings are the settings of applications. nil: calls for them are unavailable.
+	Settings Settings
 	// RingsElsewhere returns an error if the application's rings do not go to subscribers.
 	RingsElsewhere func(application string) error
 	// Ready reports whether the node can process sets.
@@ -65,18 +68,20 @@ type Deps struct {
 	Blockers func(a *clock.Alarm) []clock.Blocker
 }
 
-// Service serves clockd.v1.AlarmService, health checks and reflection.
+// Service serves clockd.v1.AlarmService, clockd.v1.ApplicationService, health checks and reflection.
 type Service struct {
-	cfg       Config
-	alarms    Alarms
-	streams   Streams
-	journal   *ringstream.Journal
-	front     *front.Front
-	elsewhere func(application string) error // Deps.RingsElsewhere
-	ready     func() bool
-	blockers  func(a *clock.Alarm) []clock.Blocker
-	handler   http.Handler
-	errors    *connect.ErrorWriter
+	cfg           Config
+	alarms        Alarms
+	streams       Streams
+	journal       *ringstream.Journal
+	front         *front.Front
+	settings      Settings
+	elsewhere     func(application string) error // Deps.RingsElsewhere
+	ready         func() bool
+	blockers      func(a *clock.Alarm) []clock.Blocker
+	alarmCalls    http.Handler // of AlarmService
+	settingsCalls http.Handler // of ApplicationService
+	errors        *connect.ErrorWriter
 }
 
 // New returns a Service. It starts nothing.
@@ -94,8 +99,10 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		deps.Blockers = func(*clock.Alarm) []clock.Blocker { return nil }
 	}
 	s := &Service{cfg: cfg, blockers: deps.Blockers, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal,
-		front: deps.Front, elsewhere: deps.RingsElsewhere, ready: deps.Ready, errors: connect.NewErrorWriter()}
-	_, s.handler = clockdv1connect.NewAlarmServiceHandler(s, options()...)
+		front: deps.Front, settings: deps.Settings, elsewhere: deps.RingsElsewhere, ready: deps.Ready,
+		errors: connect.NewErrorWriter()}
+	_, s.alarmCalls = clockdv1connect.NewAlarmServiceHandler(s, options()...)
+	_, s.settingsCalls = clockdv1connect.NewApplicationServiceHandler(s, options()...)
 	return s, nil
 }
 
@@ -111,6 +118,9 @@ func options() []connect.HandlerOption {
 
 // smallBytes caps the body of a request that names an alarm.
 const smallBytes = 16 << 10
+
+// settingsBytes caps the body of a change of settings. JSON within JSON may take twice its bytes.
+const settingsBytes = 4 * settings.MaxDocument
 
 // setBytes caps the body of a set: in JSON, each byte of its payload may take six bytes.
 func (s *Service) setBytes() int { return 6*s.alarms.MaxPayload() + smallBytes }
@@ -142,15 +152,25 @@ func (s *Service) Procedures() []front.Procedure {
 		{Name: "rpcOccurrences", Path: clockdv1connect.AlarmServiceOccurrencesProcedure, Need: front.Need{Right: access.Read},
 			BodyBytes: smallBytes},
 	}
-	alarms := s.calls(s.handler)
+	alarms := s.calls(s.alarmCalls)
 	for i := range all {
 		all[i].Handler = alarms
 	}
-	all = append(all, s.probeProcedures()...)
+	all = append(append(all, s.settingsProcedures()...), s.probeProcedures()...)
 	for i := range all {
 		all[i].Refuse = s.refuse
 	}
 	return all
+}
+
+func (s *Service) settingsProcedures() []front.Procedure {
+	handler := s.calls(s.settingsCalls)
+	return []front.Procedure{
+		{Name: "rpcGetSettings", Path: clockdv1connect.ApplicationServiceGetSettingsProcedure,
+			Need: front.Need{Right: access.Read}, BodyBytes: smallBytes, Handler: handler},
+		{Name: "rpcChangeSettings", Path: clockdv1connect.ApplicationServiceChangeSettingsProcedure,
+			Need: front.Need{Right: access.Admin, Named: true}, BodyBytes: settingsBytes, Handler: handler},
+	}
 }
 
 // serve serves a call of any procedure.

@@ -87,8 +87,8 @@ var routeNeeds = map[string]string{
 	"kickAlarms": "operate", "discardAlarms": "operate",
 	"streamRings": "take", "reserveRings": "take", "ackRing": "take", "releaseRing": "take", "buryRing": "take",
 	"touchRing": "take",
-	"listActs":  "admin",
-	"healthz":   "", "readyz": "", "metrics": "",
+	"listActs":  "admin", "changeSettings": "admin",
+	"healthz": "", "readyz": "", "metrics": "",
 }
 
 // allowedRoles holds the roles that allow each need.

@@ -194,7 +194,7 @@ func FuzzPath(f *testing.F) {
 	}
 	taker := &keyRecorder{}
 	s := newServer(f, Deps{
-		Alarms: taker, Settings: &fakeSettings{}, Form: testForm, Search: &fixedSearch{store: newMemoryStore()}, Bulk: &fixedBulk{},
+		Alarms: taker, Settings: &fakeSettings{}, Search: &fixedSearch{store: newMemoryStore()}, Bulk: &fixedBulk{},
 		Stats: fixedStats{},
 		Known: func(context.Context, ApplicationsQuery) (ApplicationsView, error) { return ApplicationsView{}, nil },
 		Forecast: func(context.Context, clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 const (
@@ -56,21 +57,43 @@ func noCondition(h http.Header, why string) error {
 }
 
 func matchCondition(h http.Header) (clock.Condition, error) {
-	values, given := h[ifMatch]
-	if !given {
-		return clock.Condition{}, nil
+	n, given, err := matchedNumber(h, "generation")
+	if err != nil || !given {
+		return clock.Condition{}, err
 	}
-	if len(values) == 1 {
-		if n, ok := generationOf(strings.TrimSpace(values[0])); ok {
-			return clock.Condition{Kind: clock.AtGeneration, Generation: n}, nil
-		}
-	}
-	return clock.Condition{}, invalidCondition(ifMatch,
-		`If-Match must be one generation in quotes, like If-Match: "3"; * and lists are not supported`)
+	return clock.Condition{Kind: clock.AtGeneration, Generation: n}, nil
 }
 
-// generationOf returns the generation that an entity tag holds; ok is false if it holds none.
-func generationOf(tag string) (int64, bool) {
+// versionCondition returns the version of settings in the header If-Match, settings.AnyVersion without it.
+func versionCondition(h http.Header) (int64, error) {
+	if _, given := h[ifNoneMatch]; given {
+		return 0, invalidCondition(ifNoneMatch,
+			`settings accept only If-Match: "<version>"; an application that never had settings has the version 0`)
+	}
+	n, given, err := matchedNumber(h, "version")
+	if err != nil || given {
+		return n, err
+	}
+	return settings.AnyVersion, nil
+}
+
+// matchedNumber returns the number in the header If-Match.
+func matchedNumber(h http.Header, what string) (n int64, given bool, err error) {
+	values, given := h[ifMatch]
+	if !given {
+		return 0, false, nil
+	}
+	if len(values) == 1 {
+		if n, ok := numberOf(strings.TrimSpace(values[0])); ok {
+			return n, true, nil
+		}
+	}
+	return 0, true, invalidCondition(ifMatch,
+		`If-Match must be one `+what+` in quotes, like If-Match: "3"; * and lists are not supported`)
+}
+
+// numberOf returns the number that an entity tag holds; ok is false if it holds none.
+func numberOf(tag string) (int64, bool) {
 	tag = strings.TrimPrefix(tag, "W/")
 	if len(tag) < 3 || tag[0] != '"' || tag[len(tag)-1] != '"' {
 		return 0, false
@@ -85,9 +108,12 @@ func invalidCondition(header, detail string) error {
 }
 
 // etag returns the alarm's generation as an entity tag.
-func etag(a *clock.Alarm) string {
+func etag(a *clock.Alarm) string { return entityTag(a.Generation) }
+
+// entityTag returns a number as an entity tag.
+func entityTag(n int64) string {
 	b := make([]byte, 0, 24)
 	b = append(b, '"')
-	b = strconv.AppendInt(b, a.Generation, 10)
+	b = strconv.AppendInt(b, n, 10)
 	return string(append(b, '"'))
 }

@@ -66,7 +66,7 @@ func start(t testing.TB, change ...func(*setup)) *harness {
 			return Readiness{Ready: true,
 				Checks: []Check{{Name: "database", Status: "ok"}}}
 		},
-		Form: testForm, Log: quiet(), Registerer: reg, Gatherer: reg,
+		Log: quiet(), Registerer: reg, Gatherer: reg,
 	}
 	for _, c := range change {
 		c(su)

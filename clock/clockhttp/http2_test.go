@@ -18,6 +18,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/front"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // http2 returns a client that speaks HTTP/2 without TLS.
@@ -89,8 +90,8 @@ func TestRingsOverHTTP2AreWrittenForCertain(t *testing.T) {
 	t.Parallel()
 	streams, pulls := newFakeStreams(), &fakePulls{deliveries: make(chan clock.Delivery, 1),
 		counts: make(chan int, 100)}
-	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull, Reservable: true, Subscribable: true}}
-	h := start(t, func(su *setup) { su.deps.Streams, su.deps.Pulls, su.deps.Settings = streams, pulls, settings })
+	fake := &fakeSettings{applied: settings.Applied{Target: clock.TargetPull, Reservable: true, Subscribable: true}}
+	h := start(t, func(su *setup) { su.deps.Streams, su.deps.Pulls, su.deps.Settings = streams, pulls, fake })
 	h.client = h.http2()
 	for range 20 {
 		reported := pulls.give(nil, testRing(clock.Text, "x"), testRing(clock.Text, "y"))

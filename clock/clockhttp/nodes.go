@@ -15,6 +15,7 @@ import (
 type NodesView struct {
 	Self         string        // incarnation of the node that sends the response
 	DatabaseTime clock.Instant // database's time as this node knows it
+	Settings     int64         // changes of settings of all applications so far, counted before the nodes were read
 	Nodes        []NodeView
 	Shards       []ShardView // all shards, by number
 }
@@ -29,6 +30,7 @@ type NodeView struct {
 	ExpiresAt    clock.Instant // time after which the node counts as dead, unless it renews before
 	Alive        bool
 	NameShared   bool     // true: another living node has the same name
+	Settings     int64    // changes of settings that the node has confirmed; below 0: its build does not tell
 	Shards       []int    // shards that the node owns, ascending
 	Applications []string // applications that have a subscriber or a worker at this node
 	Lacks        []string // abilities that the node does not have now, sorted
@@ -65,6 +67,7 @@ func (s *Server) nodes(c echo.Context) error {
 func (v *NodesView) append(b []byte, covers func(application string) bool) []byte {
 	b = appendString(append(b, `{"self":`...), v.Self)
 	b = appendInstant(append(b, `,"database_time":`...), v.DatabaseTime)
+	b = strconv.AppendInt(append(b, `,"settings_changes":`...), v.Settings, 10)
 	b = appendList(append(b, `,"nodes":`...), v.Nodes,
 		func(n *NodeView, b []byte) []byte { return n.append(b, covers) })
 	b = appendList(append(b, `,"shards":`...), v.Shards, (*ShardView).append)
@@ -80,6 +83,11 @@ func (n *NodeView) append(b []byte, covers func(application string) bool) []byte
 	b = appendInstant(append(b, `,"expires_at":`...), n.ExpiresAt)
 	b = strconv.AppendBool(append(b, `,"alive":`...), n.Alive)
 	b = strconv.AppendBool(append(b, `,"name_shared":`...), n.NameShared)
+	if b = append(b, `,"settings":`...); n.Settings < 0 {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, n.Settings, 10)
+	}
 	b = appendList(append(b, `,"shards":`...), n.Shards,
 		func(shard *int, b []byte) []byte { return strconv.AppendInt(b, int64(*shard), 10) })
 	covered := slices.DeleteFunc(slices.Clone(n.Applications),

@@ -20,25 +20,27 @@ func TestNodesAreListed(t *testing.T) {
 		su.deps.Nodes = func(context.Context) (NodesView, error) { return view, err }
 	})
 	view.DatabaseTime = 1000
-	const empty = `{"self":"","database_time":"1970-01-01T00:00:01.000Z","nodes":[],"shards":[]}` + "\n"
+	const empty = `{"self":"","database_time":"1970-01-01T00:00:01.000Z","settings_changes":0,` +
+		`"nodes":[],"shards":[]}` + "\n"
 	if r := h.expect(200, "", "GET", "/v1/nodes", ""); string(r.body) != empty {
 		t.Errorf("%s", r.body)
 	}
 	view = NodesView{
-		Self: "ONE", DatabaseTime: 1000,
+		Self: "ONE", DatabaseTime: 1000, Settings: 9,
 		Nodes: []NodeView{
 			{Name: `a "b"`, Incarnation: "ONE", Address: "10.0.0.1:8080", Version: "1.2", StartedAt: 5, ExpiresAt: 3000,
-				Alive: true, Shards: []int{0, 2}, Applications: []string{"shop", "bank"},
+				Alive: true, Settings: 7, Shards: []int{0, 2}, Applications: []string{"shop", "bank"},
 				Lacks: []string{"amqp", "read"}},
-			{Name: "c", Incarnation: "TWO", NameShared: true, ExpiresAt: 900},
+			{Name: "c", Incarnation: "TWO", NameShared: true, ExpiresAt: 900, Settings: -1},
 		},
 		Shards: []ShardView{{Shard: 0, Node: "a", Incarnation: "ONE", Epoch: 7, ExpiresAt: 3000}, {Shard: 1, Epoch: 2}},
 	}
-	const want = `{"self":"ONE","database_time":"1970-01-01T00:00:01.000Z","nodes":[` +
+	const want = `{"self":"ONE","database_time":"1970-01-01T00:00:01.000Z","settings_changes":9,"nodes":[` +
 		`{"name":"a \"b\"","incarnation":"ONE","address":"10.0.0.1:8080","version":"1.2","started_at":"1970-01-01T00:00:00.005Z","expires_at":"1970-01-01T00:00:03.000Z",` +
-		`"alive":true,"name_shared":false,"shards":[0,2],"applications":["shop","bank"],"lacks":["amqp","read"]},` +
+		`"alive":true,"name_shared":false,"settings":7,"shards":[0,2],"applications":["shop","bank"],` +
+		`"lacks":["amqp","read"]},` +
 		`{"name":"c","incarnation":"TWO","address":"","version":"","started_at":"1970-01-01T00:00:00.000Z","expires_at":"1970-01-01T00:00:00.900Z",` +
-		`"alive":false,"name_shared":true,"shards":[],"applications":[],"lacks":[]}],` +
+		`"alive":false,"name_shared":true,"settings":null,"shards":[],"applications":[],"lacks":[]}],` +
 		`"shards":[{"shard":0,"node":"a","incarnation":"ONE","epoch":7,"expires_at":"1970-01-01T00:00:03.000Z"},` +
 		`{"shard":1,"node":null,"incarnation":null,"epoch":2,"expires_at":null}]}` + "\n"
 	if r := h.expect(200, "", "GET", "/v1/nodes", ""); string(r.body) != want {

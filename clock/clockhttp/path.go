@@ -70,7 +70,7 @@ func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFu
 }
 
 func (s *Server) methodNotAllowed() echo.HandlerFunc {
-	return s.handler(&route{name: "none", need: access.Read, handle: func(c echo.Context) error {
+	return s.handler(&route{name: "none", need: front.Need{Right: access.Read}, handle: func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
 		return problemOfEcho(echo.ErrMethodNotAllowed)
 	}})

@@ -15,8 +15,7 @@ import (
 // Mount adds a procedure. Call it before Run.
 func (s *Server) Mount(p front.Procedure) {
 	s.echo.POST(p.Path, s.handler(&route{
-		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need.Right, public: p.Need.Public,
-		lasting: p.Need.Lasting, handle: s.call(&p), refuse: p.Refuse,
+		name: p.Name, method: http.MethodPost, path: p.Path, need: p.Need, handle: s.call(&p), refuse: p.Refuse,
 	}))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // fakePulls hands one delivery to each reserve.
@@ -38,8 +39,8 @@ const reserveURL = ringsURL + "/reserve"
 func startPulls(t *testing.T) (*harness, *fakePulls, *fakeSettings) {
 	t.Helper()
 	pulls := &fakePulls{deliveries: make(chan clock.Delivery, 1), counts: make(chan int, 10)}
-	settings := &fakeSettings{applied: AppliedSettings{Target: clock.TargetPull, Reservable: true}}
-	return start(t, func(su *setup) { su.deps.Pulls, su.deps.Settings = pulls, settings }), pulls, settings
+	fake := &fakeSettings{applied: settings.Applied{Target: clock.TargetPull, Reservable: true}}
+	return start(t, func(su *setup) { su.deps.Pulls, su.deps.Settings = pulls, fake }), pulls, fake
 }
 
 // done is the result that a reserve reports.
@@ -125,7 +126,7 @@ func TestReserveOfAVanishedWorkerReportsUnwrittenRings(t *testing.T) {
 
 func TestWrongReserves(t *testing.T) {
 	t.Parallel()
-	h, _, settings := startPulls(t)
+	h, _, fake := startPulls(t)
 	for body, want := range map[string][2]string{
 		`{"count":0}`: {"out_of_range", "count"}, `{"count":65}`: {"out_of_range", "count"},
 		`{"count":"1"}`:   {"invalid_value", "count"},
@@ -137,9 +138,9 @@ func TestWrongReserves(t *testing.T) {
 		}
 	}
 	h.expect(400, "not_json", "POST", reserveURL, `{`)
-	settings.applied = AppliedSettings{Target: clock.TargetAMQP}
+	fake.applied = settings.Applied{Target: clock.TargetAMQP}
 	h.expect(409, "rings_go_elsewhere", "POST", reserveURL, "")
-	settings.applied = AppliedSettings{}
+	fake.applied = settings.Applied{}
 	h.expect(503, "unavailable", "POST", reserveURL, "")
 	start(t).expect(503, "unavailable", "POST", reserveURL, "")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
+	"github.com/clockd/clockd/clock/settings"
 )
 
 // Streams distributes the rings of applications to their subscribers.
@@ -51,7 +52,7 @@ func (s *Server) rings(c echo.Context) error {
 
 // RingsElsewhere returns an error if the application's rings do not go to its stream. The error says where they go.
 func (s *Server) RingsElsewhere(app string) error {
-	applied := AppliedSettings{Target: clock.TargetStream, Subscribable: true}
+	applied := settings.Applied{Target: clock.TargetStream, Subscribable: true}
 	if s.settings != nil {
 		applied = s.settings.Applied(app)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/ringstream"
-	"github.com/clockd/clockd/clock/settings"
 )
 
 // Alarms is the part of the domain that this package uses. *clock.Service implements it.
@@ -41,8 +40,7 @@ type Deps struct {
 	Streams    Streams                         // source of streams of rings; nil: no application rings to a stream
 	Journal    *ringstream.Journal             // what was written to streams; nil only without Streams
 	Pulls      Pulls                           // source of the rings that workers reserve; nil: none can be reserved
-	Settings   Settings                        // settings of applications; nil: they cannot be read
-	Form       *settings.Form                  // form of their documents; nil only without Settings
+	Settings   Settings                        // settings of applications; nil: requests for them are 503
 	Search     Search                          // finder of alarms; nil: GET /v1/search is 503
 	Known      Applications                    // reader of the known applications; nil: GET /v1/applications is 503
 	Blockers   Blockers                        // reasons why due alarms wait; nil: reads of alarms show none
@@ -74,7 +72,6 @@ type Server struct {
 	front     *front.Front
 
 	settings  Settings
-	form      *settings.Form
 	search    Search
 	known     Applications
 	blockers  Blockers
@@ -108,7 +105,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
-		form: deps.Form, search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
+		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
 		stats: deps.Stats,
 		audit: deps.Audit, requestIDs: front.NewRequestIDs(),
 		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
@@ -132,9 +129,6 @@ func (d *Deps) validate() error {
 	}
 	if d.Streams != nil && d.Journal == nil {
 		return errors.New("streams need a journal")
-	}
-	if d.Settings != nil && d.Form == nil {
-		return errors.New("settings need a form")
 	}
 	return nil
 }
@@ -174,16 +168,14 @@ func (s *Server) Run(ctx context.Context) error {
 
 // route is one method of one path.
 type route struct {
-	name    string // name in metrics, and operationId in openapi.yaml
-	method  string
-	path    string // path pattern in echo's syntax
-	action  string // last element of the path after the business id, for requests to alarmPath; empty elsewhere
-	need    access.Need
-	head    bool // HEAD is served like GET, without the body: some probes send it
-	public  bool // every one may call the route, under any server name: probes, scrapers and failures
-	lasting bool // a call may last, so it ends when the caller's token is not valid any more
-	handle  echo.HandlerFunc
-	refuse  func(http.ResponseWriter, *http.Request, int, *clock.Error) // writes failures; nil: as problem+json
+	name   string // name in metrics, and operationId in openapi.yaml
+	method string
+	path   string // path pattern in echo's syntax
+	action string // last element of the path after the business id, for requests to alarmPath; empty elsewhere
+	need   front.Need
+	head   bool // HEAD is served like GET, without the body: some probes send it
+	handle echo.HandlerFunc
+	refuse func(http.ResponseWriter, *http.Request, int, *clock.Error) // writes failures; nil: as problem+json
 }
 
 const (
@@ -196,68 +188,74 @@ const (
 )
 
 func (s *Server) routes(g prometheus.Gatherer) []route {
+	needOf := func(right access.Need) front.Need { return front.Need{Right: right} }
+	read, write, take, operate := needOf(access.Read), needOf(access.Write), needOf(access.Take), needOf(access.Operate)
+	admin, public := needOf(access.Admin), front.Need{Public: true}
+	takeLong, change := front.Need{Right: access.Take, Lasting: true}, front.Need{Right: access.Admin, Named: true}
 	return []route{
-		{name: "setAlarm", method: http.MethodPut, path: alarmPath, need: access.Write, handle: s.set},
-		{name: "cancelAlarm", method: http.MethodDelete, path: alarmPath, need: access.Write, handle: s.cancel},
-		{name: "getAlarm", method: http.MethodGet, path: alarmPath, need: access.Read, handle: s.get},
-		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, need: access.Write, handle: s.batch},
-		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, need: access.Read, handle: s.list},
-		{name: "listApplications", method: http.MethodGet, path: "/v1/applications", need: access.Read,
+		{name: "setAlarm", method: http.MethodPut, path: alarmPath, need: write, handle: s.set},
+		{name: "cancelAlarm", method: http.MethodDelete, path: alarmPath, need: write, handle: s.cancel},
+		{name: "getAlarm", method: http.MethodGet, path: alarmPath, need: read, handle: s.get},
+		{name: "batchAlarms", method: http.MethodPost, path: alarmsPath, need: write, handle: s.batch},
+		{name: "listAlarms", method: http.MethodGet, path: alarmsPath, need: read, handle: s.list},
+		{name: "listApplications", method: http.MethodGet, path: "/v1/applications", need: read,
 			handle: s.listApplications},
-		{name: "searchAlarms", method: http.MethodGet, path: "/v1/search", need: access.Read, handle: s.searchAlarms},
-		{name: "getForecast", method: http.MethodGet, path: "/v1/forecast", need: access.Read, handle: s.showForecast},
-		{name: "getSettings", method: http.MethodGet, path: settingsPath, need: access.Read, handle: s.getSettings},
-		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", need: access.Read,
+		{name: "searchAlarms", method: http.MethodGet, path: "/v1/search", need: read, handle: s.searchAlarms},
+		{name: "getForecast", method: http.MethodGet, path: "/v1/forecast", need: read, handle: s.showForecast},
+		{name: "getSettings", method: http.MethodGet, path: settingsPath, need: read, handle: s.getSettings},
+		{name: "changeSettings", method: http.MethodPut, path: settingsPath, need: change,
+			handle: s.changeSettings},
+		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", need: read,
 			handle: s.listSettings},
-		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: access.Read,
+		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: read,
 			handle: s.occurrences},
-		{name: "previewRepeat", method: http.MethodPost, path: "/v1/repeat/preview", need: access.Read,
+		{name: "previewRepeat", method: http.MethodPost, path: "/v1/repeat/preview", need: read,
 			handle: s.previewRepeat},
-		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: access.Read,
+		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: read,
 			handle: s.listEvents},
-		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: access.Operate,
+		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: operate,
 			handle: s.kick},
-		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", need: access.Operate,
+		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", need: operate,
 			handle: s.discard},
-		{name: "pauseAlarm", method: http.MethodPost, path: alarmPath, action: "pause", need: access.Operate,
+		{name: "pauseAlarm", method: http.MethodPost, path: alarmPath, action: "pause", need: operate,
 			handle: s.pause},
-		{name: "resumeAlarm", method: http.MethodPost, path: alarmPath, action: "resume", need: access.Operate,
+		{name: "resumeAlarm", method: http.MethodPost, path: alarmPath, action: "resume", need: operate,
 			handle: s.resume},
-		{name: "triggerAlarm", method: http.MethodPost, path: alarmPath, action: "trigger", need: access.Operate,
+		{name: "triggerAlarm", method: http.MethodPost, path: alarmPath, action: "trigger", need: operate,
 			handle: s.trigger},
-		{name: "backfillAlarm", method: http.MethodPost, path: alarmPath, action: "backfill", need: access.Operate,
+		{name: "backfillAlarm", method: http.MethodPost, path: alarmPath, action: "backfill", need: operate,
 			handle: s.backfill},
-		{name: "endBackfill", method: http.MethodPost, path: alarmPath, action: "end-backfill", need: access.Operate,
+		{name: "endBackfill", method: http.MethodPost, path: alarmPath, action: "end-backfill", need: operate,
 			handle: s.endBackfill},
-		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", need: access.Operate,
+		{name: "kickAlarms", method: http.MethodPost, path: applicationPath + "/kick", need: operate,
 			handle: s.kickAll},
-		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", need: access.Operate,
+		{name: "discardAlarms", method: http.MethodPost, path: applicationPath + "/discard", need: operate,
 			handle: s.discardAll},
-		{name: "streamRings", method: http.MethodGet, path: ringsPath, need: access.Take, lasting: true,
+		{name: "streamRings", method: http.MethodGet, path: ringsPath, need: takeLong,
 			handle: s.rings},
-		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", need: access.Take, lasting: true,
+		{name: "reserveRings", method: http.MethodPost, path: ringsPath + "/reserve", need: takeLong,
 			handle: s.reserve},
-		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", need: access.Take,
+		{name: "ackRing", method: http.MethodPost, path: ringPath + "/ack", need: take,
 			handle: s.answerRing(clock.Ack)},
-		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", need: access.Take,
+		{name: "releaseRing", method: http.MethodPost, path: ringPath + "/release", need: take,
 			handle: s.answerRing(clock.Release)},
-		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", need: access.Take,
+		{name: "buryRing", method: http.MethodPost, path: ringPath + "/bury", need: take,
 			handle: s.answerRing(clock.Bury)},
-		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", need: access.Take,
+		{name: "touchRing", method: http.MethodPost, path: ringPath + "/touch", need: take,
 			handle: s.answerRing(clock.Touch)},
-		{name: "startBulk", method: http.MethodPost, path: bulkPath, need: access.Operate, handle: s.startBulk},
-		{name: "listBulk", method: http.MethodGet, path: bulkPath, need: access.Read, handle: s.listBulk},
-		{name: "getBulk", method: http.MethodGet, path: bulkPath + "/:job", need: access.Read, handle: s.showBulk},
-		{name: "stopBulk", method: http.MethodPost, path: bulkPath + "/:job/stop", need: access.Operate,
+		{name: "startBulk", method: http.MethodPost, path: bulkPath, need: operate, handle: s.startBulk},
+		{name: "listBulk", method: http.MethodGet, path: bulkPath, need: read, handle: s.listBulk},
+		{name: "getBulk", method: http.MethodGet, path: bulkPath + "/:job", need: read, handle: s.showBulk},
+		{name: "stopBulk", method: http.MethodPost, path: bulkPath + "/:job/stop", need: operate,
 			handle: s.stopBulk},
-		{name: "listActs", method: http.MethodGet, path: "/v1/audit", need: access.Admin, handle: s.listActs},
-		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: access.Read, handle: s.nodes},
-		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: access.Read, handle: s.showStats},
-		{name: "healthz", method: http.MethodGet, path: "/healthz", head: true, public: true, handle: s.healthz},
-		{name: "readyz", method: http.MethodGet, path: "/readyz", head: true, public: true, handle: s.readyz},
-		{name: "metrics", method: http.MethodGet, path: "/metrics", public: true, handle: s.showMetrics(g)},
-		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", need: access.Read, handle: s.openAPI},
-		{name: "openapi30", method: http.MethodGet, path: "/openapi-3.0.yaml", need: access.Read, handle: s.openAPI30},
+		{name: "listActs", method: http.MethodGet, path: "/v1/audit", need: admin, handle: s.listActs},
+		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: read, handle: s.nodes},
+		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: read, handle: s.showStats},
+		{name: "healthz", method: http.MethodGet, path: "/healthz", head: true, need: public, handle: s.healthz},
+		{name: "readyz", method: http.MethodGet, path: "/readyz", head: true, need: public, handle: s.readyz},
+		{name: "metrics", method: http.MethodGet, path: "/metrics", need: public, handle: s.showMetrics(g)},
+		{name: "openapi", method: http.MethodGet, path: "/openapi.yaml", need: read, handle: s.openAPI},
+		{name: "openapi30", method: http.MethodGet, path: "/openapi-3.0.yaml", need: read, handle: s.openAPI30},
 	}
 }
 
@@ -299,7 +297,7 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 			err = problemOfEcho(he)
 		}
-		fail := route{name: "none", public: true, handle: func(echo.Context) error { return err }}
+		fail := route{name: "none", need: front.Need{Public: true}, handle: func(echo.Context) error { return err }}
 		_ = s.handler(&fail)(c)
 	}
 	return e
@@ -315,7 +313,7 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 		s.limitRead(c)
 		release, err := s.admit(r, c)
 		defer release()
-		if err == nil && r.lasting {
+		if err == nil && r.need.Lasting {
 			var leave func()
 			leave, err = s.front.TakePlace(c.Request())
 			defer leave()
@@ -340,7 +338,7 @@ func (s *Server) handler(r *route) echo.HandlerFunc {
 // admit admits the request of a route, with its caller. A refused request with a body closes its HTTP/1.1 connection.
 // Otherwise net/http reads the body before it sends the response. Call release when the request ends.
 func (s *Server) admit(r *route, c echo.Context) (release func(), err error) {
-	request, release, err := s.front.Admit(c.Request(), front.Need{Right: r.need, Public: r.public, Lasting: r.lasting},
+	request, release, err := s.front.Admit(c.Request(), r.need,
 		func() (string, error) {
 			if c.Param("application") == "" {
 				return "", nil

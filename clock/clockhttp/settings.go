@@ -2,31 +2,27 @@ package clockhttp
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/front"
 	"github.com/clockd/clockd/clock/settings"
 )
 
-// Settings reads the settings of applications. Nothing changes them over HTTP.
+// Settings reads and changes the settings of applications. *settings.Editor implements all but Applied.
 type Settings interface {
-	// Settings returns the stored settings of the application, with Version 0 if it never had settings.
-	Settings(ctx context.Context, application string) (settings.Version, error)
-	// SettingsHistory returns at most limit versions, the newest first.
-	SettingsHistory(ctx context.Context, application string, limit int) ([]settings.Version, error)
+	// Get returns the stored settings of the application, with Version 0 if it never had settings.
+	Get(ctx context.Context, application string) (settings.View, error)
+	// History returns at most limit versions, the newest first.
+	History(ctx context.Context, application string, limit int) ([]settings.View, error)
+	// Change makes the next version.
+	Change(ctx context.Context, r settings.Request) (settings.View, error)
 	// Applied returns what this node applies now. It must not block.
-	Applied(application string) AppliedSettings
-}
-
-// AppliedSettings says what a node applies for one application.
-type AppliedSettings struct {
-	Version       int64            // version of the settings; 0: the defaults
-	Target        clock.TargetKind // where rings go; NoTarget: nowhere, the alarms wait
-	Subscribable  bool             // the application's stream takes subscribers: rings may go there, or did so a short time ago
-	Reservable    bool             // workers may reserve the application's rings: alarms may ring to the target pull
-	DefaultTarget clock.TargetKind // where the rings of applications go whose settings name no target
+	Applied(application string) settings.Applied
 }
 
 // defaultHistory is the number of versions that a response has if the request does not name one.
@@ -34,34 +30,75 @@ const defaultHistory = 100
 
 // getSettings responds with the application's settings, as stored and with all defaults.
 func (s *Server) getSettings(c echo.Context) error {
-	app, err := s.settingsRequest(c)
+	app, err := s.settingsApplication(c)
 	if err != nil {
+		return err
+	}
+	if err := refuseBody(c); err != nil {
 		return err
 	}
 	ctx, cancel := clientContext(c)
 	defer cancel()
-	v, err := s.settings.Settings(ctx, app)
+	v, err := s.settings.Get(ctx, app)
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	applied := s.settings.Applied(app)
-	parsed, parseErr := s.form.Parse(documentOf(&v))
-	b := s.appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+app+`",`...), &v)
-	b = append(b, `,"effective":`...)
-	if parseErr != nil {
-		b = append(b, "null"...)
-	} else {
-		b = append(b, s.form.Effective(&parsed, applied.DefaultTarget)...)
+	return s.respondRead(c, s.showSettings(c, &v))
+}
+
+// changeSettings makes the next version of the application's settings, and responds with it.
+func (s *Server) changeSettings(c echo.Context) error {
+	app, err := s.settingsApplication(c)
+	if err != nil {
+		return err
 	}
+	r := settings.Request{Application: app, By: *front.Actor(c.Request())}
+	if r.IfVersion, err = versionCondition(c.Request().Header); err != nil {
+		return err
+	}
+	b, err := s.readBody(c, settings.MaxDocument, front.LargeBodies)
+	if err != nil {
+		return err
+	}
+	r.Document = string(b.bytes)
+	b.release()
+	ctx, cancel := lastingContext(c, clock.RequestTimeout)
+	defer cancel()
+	v, err := s.settings.Change(ctx, r)
+	if err != nil {
+		return changeFailure(ctx, err)
+	}
+	return s.respondJSON(c, http.StatusOK, s.showSettings(c, &v))
+}
+
+// changeFailure returns the error of a change that was not made. A condition that does not hold is named by its header.
+func changeFailure(ctx context.Context, err error) error {
+	if failed, is := errors.AsType[*clock.Error](err); is && errors.Is(err, clock.ErrPrecondition) {
+		named := *failed
+		named.Field = ifMatch
+		return &named
+	}
+	return clock.UnavailableIfLate(ctx, err)
+}
+
+// showSettings returns the settings and what this node applies. The version is the entity tag of the response.
+func (s *Server) showSettings(c echo.Context, v *settings.View) []byte {
+	applied := s.settings.Applied(v.Application)
+	b := appendVersion(append(make([]byte, 0, alarmBuffer), `{"application":"`+v.Application+`",`...), v)
+	b = appendDocument(append(b, `,"effective":`...), v.Effective)
 	b = strconv.AppendInt(append(b, `,"applied_version":`...), applied.Version, 10)
 	b = appendOptional(append(b, `,"applied_target":`...), applied.Target.String())
-	return s.respondRead(c, append(b, '}'))
+	c.Response().Header().Set("ETag", entityTag(v.Version))
+	return append(b, '}')
 }
 
 // listSettings responds with the newest versions of the application's settings.
 func (s *Server) listSettings(c echo.Context) error {
-	app, err := s.settingsRequest(c)
+	app, err := s.settingsApplication(c)
 	if err != nil {
+		return err
+	}
+	if err := refuseBody(c); err != nil {
 		return err
 	}
 	limit, err := onlyNumber(c, "limit", defaultHistory, settings.MaxHistory)
@@ -70,44 +107,32 @@ func (s *Server) listSettings(c echo.Context) error {
 	}
 	ctx, cancel := clientContext(c)
 	defer cancel()
-	versions, err := s.settings.SettingsHistory(ctx, app, limit)
+	versions, err := s.settings.History(ctx, app, limit)
 	if err != nil {
 		return readFailure(ctx, err)
 	}
 	b := appendList([]byte(`{"versions":`), versions,
-		func(v *settings.Version, b []byte) []byte { return append(s.appendVersion(append(b, '{'), v), '}') })
+		func(v *settings.View, b []byte) []byte { return append(appendVersion(append(b, '{'), v), '}') })
 	return s.respondRead(c, append(b, '}'))
 }
 
-// settingsRequest returns the application in the path.
-func (s *Server) settingsRequest(c echo.Context) (string, error) {
-	app, err := applicationOf(c)
-	if err != nil {
-		return "", err
-	}
+// settingsApplication returns the application in the path.
+func (s *Server) settingsApplication(c echo.Context) (string, error) {
 	if s.settings == nil {
 		return "", absentPart("this server does not read settings")
 	}
-	return app, refuseBody(c)
-}
-
-// documentOf returns the document of the version; an empty object for an application without settings.
-func documentOf(v *settings.Version) string {
-	if v.Version == 0 {
-		return "{}"
-	}
-	return v.Document
+	return applicationOf(c)
 }
 
 // appendVersion appends the members of a version. A document that cannot be read is null, and unreadable says why.
-func (s *Server) appendVersion(b []byte, v *settings.Version) []byte {
+func appendVersion(b []byte, v *settings.View) []byte {
 	b = strconv.AppendInt(append(b, `"version":`...), v.Version, 10)
 	b = appendInstant(append(b, `,"changed_at":`...), v.ChangedAt)
 	b = appendOptional(append(b, `,"changed_by":`...), v.ChangedBy)
-	parsed, err := s.form.Parse(documentOf(v))
-	if err != nil {
-		return appendString(append(b, `,"settings":null,"unreadable":`...), err.Error())
+	b = appendDocument(append(b, `,"settings":`...), v.Document)
+	reason := ""
+	if v.Unreadable != nil {
+		reason = v.Unreadable.Error()
 	}
-	b = append(append(b, `,"settings":`...), s.form.Redacted(&parsed)...)
-	return append(b, `,"unreadable":null`...)
+	return appendOptional(append(b, `,"unreadable":`...), reason)
 }

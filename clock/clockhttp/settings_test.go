@@ -12,37 +12,68 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/settings"
 )
 
 // fakeSettings has the versions of the settings of shop.
 type fakeSettings struct {
 	versions []settings.Version // newest first
-	applied  AppliedSettings
+	applied  settings.Applied
 	err      error
 }
 
-func (f *fakeSettings) Settings(_ context.Context, application string) (settings.Version, error) {
-	if application != "shop" || len(f.versions) == 0 {
-		return settings.Version{Application: application, ChangedAt: clock.NoInstant}, f.err
-	}
-	return f.versions[0], f.err
+// editor returns the editor of the versions.
+func (f *fakeSettings) editor() *settings.Editor {
+	return settings.NewEditor(settings.EditorDeps{
+		Form: testForm, Stored: storedSettings{f}, DefaultTarget: f.applied.DefaultTarget,
+		Now: func(context.Context) (clock.Instant, error) { return 9000, nil },
+	})
 }
 
-func (f *fakeSettings) SettingsHistory(_ context.Context, application string, limit int) ([]settings.Version, error) {
+func (f *fakeSettings) Get(ctx context.Context, application string) (settings.View, error) {
+	return f.editor().Get(ctx, application)
+}
+
+func (f *fakeSettings) History(ctx context.Context, application string, limit int) ([]settings.View, error) {
+	return f.editor().History(ctx, application, limit)
+}
+
+func (f *fakeSettings) Change(ctx context.Context, r settings.Request) (settings.View, error) {
+	return f.editor().Change(ctx, r)
+}
+
+func (f *fakeSettings) Applied(string) settings.Applied { return f.applied }
+
+// storedSettings is the database of the versions.
+type storedSettings struct{ *fakeSettings }
+
+func (s storedSettings) Settings(_ context.Context, application string) (settings.Version, error) {
+	if application != "shop" || len(s.versions) == 0 {
+		return settings.Version{Application: application, ChangedAt: clock.NoInstant}, s.err
+	}
+	return s.versions[0], s.err
+}
+
+func (s storedSettings) SettingsHistory(_ context.Context, application string, limit int) ([]settings.Version, error) {
 	if application != "shop" {
-		return nil, f.err
+		return nil, s.err
 	}
-	return f.versions[:min(limit, len(f.versions))], f.err
+	return s.versions[:min(limit, len(s.versions))], s.err
 }
 
-func (f *fakeSettings) Applied(string) AppliedSettings { return f.applied }
+func (s storedSettings) ChangeSettings(_ context.Context, c settings.Change) (settings.Version, error) {
+	v := settings.Version{Application: c.Application, Version: c.IfVersion + 1, Document: c.Document, ChangedAt: c.At,
+		ChangedBy: c.By.Name}
+	s.fakeSettings.versions = append([]settings.Version{v}, s.versions...)
+	return v, s.err
+}
 
 const settingsURL = "/v1/applications/shop/settings"
 
 func TestSettingsAreShown(t *testing.T) {
 	t.Parallel()
-	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP, DefaultTarget: clock.TargetAMQP}}
+	f := &fakeSettings{applied: settings.Applied{Target: clock.TargetAMQP, DefaultTarget: clock.TargetAMQP}}
 	h := start(t, func(su *setup) { su.deps.Settings = f })
 	want := func(url, want string) {
 		t.Helper()
@@ -72,7 +103,7 @@ func TestSettingsAreShown(t *testing.T) {
 	)
 	want(settingsURL+"/history", `{"versions":[{`+body3+`},{`+body2+`},`+first+`]}`)
 	want(settingsURL+"/history?limit=1", `{"versions":[{`+body3+`}]}`)
-	f.applied = AppliedSettings{Version: 2, DefaultTarget: clock.TargetAMQP}
+	f.applied = settings.Applied{Version: 2, DefaultTarget: clock.TargetAMQP}
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
 	want(settingsURL,
@@ -88,7 +119,7 @@ func TestSettingsAreShown(t *testing.T) {
 // The endpoint is shown without what may be secret.
 func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	f := &fakeSettings{applied: AppliedSettings{Version: 1, Target: clock.TargetWebhook}, versions: []settings.Version{{
+	f := &fakeSettings{applied: settings.Applied{Version: 1, Target: clock.TargetWebhook}, versions: []settings.Version{{
 		Application: "shop", Version: 1, ChangedAt: 1000,
 		Document: `{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush",` +
 			`"headers":{"authorization":"hush"},"secrets":["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"]}}`,
@@ -104,12 +135,102 @@ func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestSettingsCannotBeWrittenOverHTTP(t *testing.T) {
+// Without tokens everyone who reaches the port may do everything, but not send an application's rings elsewhere.
+func TestOpenInterfaceDoesNotChangeSettings(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(su *setup) { su.deps.Settings = &fakeSettings{} })
-	for _, method := range []string{"PUT", "POST", "PATCH", "DELETE"} {
+	f := &fakeSettings{}
+	h := start(t, func(su *setup) { su.deps.Settings = f })
+	r := h.expect(403, clock.CodeForbidden, "PUT", settingsURL, `{"target":"stream"}`)
+	if detail := fmt.Sprint(r.field("detail")); !strings.Contains(detail, access.HowToMake) || len(f.versions) != 0 {
+		t.Errorf("%s, %d versions", r.body, len(f.versions))
+	}
+	for _, method := range []string{"POST", "PATCH", "DELETE"} {
 		h.expect(405, "method_not_allowed", method, settingsURL, `{"target":"stream"}`)
 	}
+}
+
+// startSettings starts a server with settings, and returns the headers of an admin.
+func startSettings(t *testing.T, f *fakeSettings) (h *harness, admin string) {
+	t.Helper()
+	tokens := &testTokens{t: t}
+	admin = tokens.add("ops", access.Administrator, "shop")
+	return start(t, func(su *setup) { su.deps.Settings, su.deps.Access = f, tokens.watch() }), admin
+}
+
+func TestAdminChangesSettings(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	f := &fakeSettings{applied: settings.Applied{Target: clock.TargetAMQP, DefaultTarget: clock.TargetAMQP}}
+	h, admin := startSettings(t, f)
+	change := func(status int, code, body string, header ...string) *reply {
+		t.Helper()
+		return h.expect(status, code, "PUT", settingsURL, body, append(header, admin)...)
+	}
+	r := change(200, "", `{"webhook":{"url":"https://a.example/?key=hush","headers":{"x-key":"hush"},`+
+		`"secrets":["`+secret+`"]}}`, `If-Match: "0"`)
+	if jsonOf(r.field("version")) != "1" || r.field("changed_by") != "ops" ||
+		r.field("settings.webhook.timeout") != "15s" || r.header.Get("ETag") != `"1"` ||
+		strings.Contains(string(r.body), "hush") || strings.Contains(string(r.body), secret) {
+		t.Errorf("%s %s", r.header.Get("ETag"), r.body)
+	}
+	read := h.expect(200, "", "GET", settingsURL, "", admin)
+	if string(read.body) != string(r.body) || read.header.Get("ETag") != `"1"` {
+		t.Errorf("read\n%s\nafter the change\n%s", read.body, r.body)
+	}
+	edited := strings.Replace(jsonOf(read.field("settings")), "15s", "20s", 1)
+	change(200, "", edited, `If-Match: "1"`)
+	if stored := f.versions[0].Document; !strings.Contains(stored, "20s") || strings.Count(stored, "hush") != 2 ||
+		!strings.Contains(stored, secret) {
+		t.Errorf("stored is %s", stored)
+	}
+	change(200, "", edited, `If-Match: "1"`) // the response was lost
+	if r := change(412, clock.CodeConditionFailed, `{}`, `If-Match: "1"`); r.field("field") != "If-Match" {
+		t.Errorf("%s", r.body)
+	}
+	change(200, "", `{"max_rings":3}`)
+	change(200, "", `{}`, `If-Match: W/"3"`) // a proxy may weaken it
+	for _, header := range []string{
+		`If-Match: *`, `If-Match: "1", "2"`, `If-Match: 4`, `If-Match: "-1"`, `If-None-Match: *`,
+	} {
+		change(422, "invalid_condition", `{"max_rings":4}`, header)
+	}
+	if len(f.versions) != 4 || f.versions[0].Document != `{}` {
+		t.Errorf("%d versions, the last is %s", len(f.versions), f.versions[0].Document)
+	}
+}
+
+func TestWrongSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	f := &fakeSettings{}
+	h, admin := startSettings(t, f)
+	for _, c := range []struct {
+		status            int
+		code, field, body string
+	}{
+		{422, clock.CodeInvalidValue, "", ``}, {422, clock.CodeInvalidValue, "", `[]`},
+		{422, clock.CodeInvalidValue, "", `{"max_rings":1}x`},
+		{422, clock.CodeUnknownField, "taget", `{"taget":"amqp"}`},
+		{422, clock.CodeOutOfRange, "max_rings", `{"max_rings":0}`},
+		{422, clock.CodeRequired, "webhook", `{"target":"webhook"}`},
+		{422, clock.CodeInvalidValue, "webhook.headers.a",
+			`{"webhook":{"url":"https://a.example","headers":{"a":"..."},"secrets":["whsec_..."]}}`},
+		{422, clock.CodeInvalidValue, "webhook.url",
+			`{"webhook":{"url":"https://a.example/?...","secrets":["whsec_..."]}}`},
+		{413, "body_too_large", "", `{"target":"` + strings.Repeat("x", settings.MaxDocument) + `"}`},
+	} {
+		r := h.expect(c.status, c.code, "PUT", settingsURL, c.body, admin)
+		if field, _ := r.field("field").(string); field != c.field {
+			t.Errorf("%.99s: %s", c.body, r.body)
+		}
+	}
+	h.expect(403, clock.CodeForbidden, "PUT", "/v1/applications/bank/settings", `{}`, admin)
+	if len(f.versions) != 0 {
+		t.Errorf("versions: %+v", f.versions)
+	}
+	f.err = clock.Unconfirmed(errors.New("no reply"))
+	h.expect(503, "unconfirmed", "PUT", settingsURL, `{"max_rings":1}`, admin)
+	f.err = clock.Unavailable(errors.New("down"))
+	h.expect(503, "unavailable", "PUT", settingsURL, `{"max_rings":1}`, admin)
 }
 
 func TestWrongRequestsForSettings(t *testing.T) {
@@ -131,7 +252,7 @@ func TestWrongRequestsForSettings(t *testing.T) {
 // Only applications of the stream have subscribers.
 func TestSubscribersNeedTheTargetStream(t *testing.T) {
 	t.Parallel()
-	f := &fakeSettings{applied: AppliedSettings{Target: clock.TargetAMQP}}
+	f := &fakeSettings{applied: settings.Applied{Target: clock.TargetAMQP}}
 	streams := newFakeStreams()
 	h := start(t, withStreams(streams), func(su *setup) { su.deps.Settings = f })
 	h.expect(409, "rings_go_elsewhere", "GET", ringsURL, "")
@@ -171,8 +292,8 @@ type changingSettings struct {
 	subscribable *atomic.Bool
 }
 
-func (c *changingSettings) Applied(string) AppliedSettings {
-	return AppliedSettings{Target: clock.TargetWebhook, Subscribable: c.subscribable.Load()}
+func (c *changingSettings) Applied(string) settings.Applied {
+	return settings.Applied{Target: clock.TargetWebhook, Subscribable: c.subscribable.Load()}
 }
 
 func jsonOf(v any) string {

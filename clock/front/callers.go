@@ -71,6 +71,7 @@ func CallerOf(r *http.Request) *access.Caller {
 // Need says what the caller of a request must be allowed.
 type Need struct {
 	Right   access.Need
+	Named   bool // the caller needs a token also where other requests need none
 	Public  bool // every one may send the request, under any server name
 	Lasting bool // the response may last, so it ends when the caller's token is not valid any more
 }
@@ -94,7 +95,7 @@ func (f *Front) Admit(
 	if err != nil {
 		return r, release, err
 	}
-	if err := authorize(caller, need.Right, application); err != nil {
+	if err := authorize(caller, need, application); err != nil {
 		return r, release, err
 	}
 	ctx := context.WithValue(r.Context(), callerKey{}, caller)
@@ -105,11 +106,13 @@ func (f *Front) Admit(
 }
 
 // authorize returns an error unless the caller has the right, covers the application, and has an operation left.
-func authorize(caller *access.Caller, right access.Need, application func() (string, error)) error {
-	if caller != access.Anyone {
-		if err := caller.Allow(right); err != nil {
-			return err
+func authorize(caller *access.Caller, need Need, application func() (string, error)) error {
+	if caller == access.Anyone {
+		if need.Named {
+			return access.ErrNameless
 		}
+	} else if err := caller.Allow(need.Right); err != nil {
+		return err
 	}
 	app, err := application()
 	if err != nil {

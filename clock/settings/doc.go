@@ -12,7 +12,8 @@
 //	            the store ──▶ Watch ──▶ Snapshot ──▶ Part.In: the value of an application, for its target
 //
 // The store keeps the versions of documents as text. Each node reads the current ones every second (Watch), so all
-// parts of a node see one Snapshot.
+// parts of a node see one Snapshot. People and programs read and change settings through an Editor, over the network and
+// from the command line alike. They see no secrets, and give back what they see: then the stored secrets stay.
 //
 // # Invariants
 //
@@ -21,8 +22,9 @@
 //  2. A document with an unknown field is refused. So an older build never applies a part of a newer document.
 //  3. A Snapshot, and what it holds, never changes. The pointer of a part's value stays the same until its content
 //     changes, so a target can know by it whether to make a new client.
-//  4. Errors, logs, Redacted and Effective show no secret: no element of Secrets, no value of Texts, and a text with
-//     Field.Redacted only as it is shown.
+//  4. Errors, logs, views, Redacted and Effective show no secret: no element of Secrets, no value of Texts, and a text
+//     with Field.Redacted only as it is shown.
+//  5. What people see of a secret is never stored as the secret: Revise puts the stored one there, or refuses it.
 //
 // # Failures, effects, recovery
 //
@@ -30,4 +32,5 @@
 //	a document cannot be read     the application's alarms wait, its sets have the last        a newer build, or a person
 //	                              known defaults
 //	an application has none       it has the defaults                                          nothing to do
+//	two people change at once     the second is made of the first, or refused (IfVersion)      the second reads again
 package settings

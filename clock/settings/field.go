@@ -49,10 +49,15 @@ type FieldInfo struct {
 type Field[T any] struct {
 	FieldInfo
 
-	parse  func(value *T, raw []byte) error
-	check  func(value *T) error              // nil: parse has found every fault
-	encode func(value *T, redacted bool) any // nil: the object has no such member
+	parse   func(value *T, raw []byte) error
+	check   func(value *T) error              // nil: parse has found every fault
+	encode  func(value *T, redacted bool) any // nil: the object has no such member
+	restore func(value, stored *T) error      // puts stored values where value has what people see; nil: they see all
+	text    func(value *T) *string            // of Text
 }
+
+// hidden is what people see in the place of a value that may be secret.
+const hidden = "..."
 
 // Fault is an error in a value: a code of package clock, and the rest of a sentence that begins with the name of the
 // field.
@@ -64,6 +69,11 @@ func Wrong(detail string) *Fault { return &Fault{clock.CodeInvalidValue, detail}
 // TooMuch returns the fault of a value beyond its bounds.
 func TooMuch(format string, args ...any) *Fault {
 	return &Fault{clock.CodeOutOfRange, fmt.Sprintf(format, args...)}
+}
+
+// notStored returns the fault of a text that stands for a stored value where none is stored.
+func notStored(shown string) *Fault {
+	return Wrong(fmt.Sprintf("is %q, which stands for a stored value, and none is stored: give the value", shown))
 }
 
 // of returns the fault as the error of a field, nil for none.
@@ -79,8 +89,8 @@ func (f *Fault) of(field string) error {
 func Text[T any](info FieldInfo, at func(*T) *string, check func(string) *Fault) Field[T] {
 	info.Kind = KindText
 	return Field[T]{
-		FieldInfo: info,
-		parse:     func(v *T, raw []byte) error { return parseText(raw, info.Name, at(v)) },
+		FieldInfo: info, text: at,
+		parse: func(v *T, raw []byte) error { return parseText(raw, info.Name, at(v)) },
 		check: func(v *T) error {
 			switch text := *at(v); {
 			case text == "" && info.Required:
@@ -102,19 +112,37 @@ func Text[T any](info FieldInfo, at func(*T) *string, check func(string) *Fault)
 	}
 }
 
-// Redacted returns the field with a string that people see as shown returns it.
-func (f Field[T]) Redacted(shown func(string) string) Field[T] {
-	encode := f.encode
+// Redacted returns the field of Text with a string that people see as shown returns it. hides: a part is not in it.
+func (f Field[T]) Redacted(shown func(string) (text string, hides bool)) Field[T] {
+	encode, at := f.encode, f.text
 	f.Max = 0 // what people see may be longer
+	f.restore = func(v, stored *T) error {
+		given, was := *at(v), *at(stored)
+		if given == "" {
+			return nil
+		}
+		if seen, hides := shown(given); !hides || seen != given {
+			return nil
+		}
+		if was == "" {
+			return notStored(given).of(f.Name)
+		}
+		if seen, _ := shown(was); seen != given {
+			return notStored(given).of(f.Name)
+		}
+		*at(v) = was
+		return nil
+	}
 	f.encode = func(v *T, redacted bool) any {
 		text, given := encode(v, redacted).(string)
 		switch {
 		case !given:
 			return nil
-		case redacted:
-			return shown(text)
-		default:
+		case !redacted:
 			return text
+		default:
+			seen, _ := shown(text)
+			return seen
 		}
 	}
 	return f
@@ -223,9 +251,23 @@ func Texts[T any](
 			}
 			shown := map[string]string{}
 			for name := range *at(v) {
-				shown[name] = "..."
+				shown[name] = hidden
 			}
 			return shown
+		},
+		restore: func(v, stored *T) error {
+			texts, was := *at(v), *at(stored)
+			for _, name := range slices.Sorted(maps.Keys(texts)) {
+				if texts[name] != hidden {
+					continue
+				}
+				text, known := was[name]
+				if !known {
+					return notStored(hidden).of(info.Name + "." + cleanName(name))
+				}
+				texts[name] = text
+			}
+			return nil
 		},
 	}
 }
@@ -237,6 +279,7 @@ type secret interface {
 }
 
 // Secrets returns a field with a list of at most info.Max different secrets. One is required. People see their String.
+// The strings that they give back stand for the stored secrets in their order, from the first.
 func Secrets[T any, S secret](info FieldInfo, at func(*T) *[]S, check func(S) *Fault) Field[T] {
 	info.Kind, info.Required = KindSecrets, true
 	info.Help += " People do not see them."
@@ -282,6 +325,19 @@ func Secrets[T any, S secret](info FieldInfo, at func(*T) *[]S, check func(S) *F
 				}
 			}
 			return texts
+		},
+		restore: func(v, stored *T) error {
+			was := *at(stored)
+			for i, s := range *at(v) {
+				switch {
+				case string(s) != s.String():
+				case len(was) == 0:
+					return notStored(string(s)).of(element(info.Name, i))
+				default:
+					(*at(v))[i], was = was[0], was[1:]
+				}
+			}
+			return nil
 		},
 	}
 }

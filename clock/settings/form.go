@@ -49,12 +49,29 @@ func (f *Form) Fields() []FieldInfo {
 // Parse reads a document: a JSON object. A member with null is as if it were left out. A *clock.Error of kind
 // clock.ErrInvalid names the field at fault.
 func (f *Form) Parse(document string) (Settings, error) {
-	var s Settings
-	if len(document) > MaxDocument {
-		return s, clock.Invalid(clock.CodeOutOfRange, "",
-			fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
+	return f.parse(document, nil)
+}
+
+// Revise returns the document to store for one that a person gives. A value that people do not see, given as they see
+// it, stands for the value that is stored before. An error is as of Parse.
+func (f *Form) Revise(before *Settings, document string) (string, error) {
+	s, err := f.parse(document, before)
+	if err != nil {
+		return "", err
 	}
-	err := f.fields.parse(&s, []byte(document))
+	after := f.Encode(&s)
+	return after, checkSize(after)
+}
+
+// parse reads a document. It restores what people do not see, unless stored is nil.
+func (f *Form) parse(document string, stored *Settings) (s Settings, err error) {
+	if err := checkSize(document); err != nil {
+		return s, err
+	}
+	err = f.fields.parse(&s, []byte(document))
+	if err == nil && stored != nil {
+		err = f.fields.restore(&s, stored)
+	}
 	if err == nil {
 		err = f.fields.check(&s)
 	}
@@ -67,12 +84,20 @@ func (f *Form) Parse(document string) (Settings, error) {
 	return s, nil
 }
 
+func checkSize(document string) error {
+	if len(document) <= MaxDocument {
+		return nil
+	}
+	return clock.Invalid(clock.CodeOutOfRange, "",
+		fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
+}
+
 // Encode returns the settings as a document, without the members that decide nothing. Parse returns the same settings
 // for it. The document has the secrets: people get the document of Redacted.
 func (f *Form) Encode(s *Settings) string { return string(f.fields.encode(s, false)) }
 
 // Redacted returns the document for people: without signing secrets, values of headers and other texts that may hold a
-// password. Parse may refuse it.
+// password. Parse may refuse it; Revise takes it back.
 func (f *Form) Redacted(s *Settings) string { return string(f.fields.encode(s, true)) }
 
 // Effective returns, for people, a document with all members and what applies for each; null: nothing. byDefault is the
@@ -107,14 +132,20 @@ func partMember(p AnyPart) member {
 		Field: Field[Settings]{
 			FieldInfo: p.info(),
 			parse: func(s *Settings, raw []byte) error {
-				value, err := p.parse(raw)
+				value, err := p.read(raw)
 				if s.parts == nil {
 					s.parts = map[string]any{}
 				}
 				s.parts[p.name()] = value
 				return err
 			},
-			check:  p.demands,
+			restore: func(s, stored *Settings) error {
+				if value := s.parts[p.name()]; value != nil {
+					return p.restore(value, stored.parts[p.name()])
+				}
+				return nil
+			},
+			check:  p.check,
 			encode: encode,
 		},
 		effective: func(s *Settings, _ clock.TargetKind) any { return encode(s, true) },

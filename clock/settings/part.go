@@ -29,8 +29,9 @@ type Part[T any] struct {
 type AnyPart interface {
 	name() string
 	info() FieldInfo
-	demands(s *Settings) error
-	parse(raw []byte) (value any, err error)
+	read(object []byte) (value any, err error)
+	restore(value, stored any) error
+	check(s *Settings) error
 	encode(value any, redacted bool) json.RawMessage
 }
 
@@ -73,9 +74,20 @@ func (p *Part[T]) Parse(object []byte) (*T, error) {
 	return value, nil
 }
 
-func (p *Part[T]) parse(raw []byte) (any, error) {
-	value, err := p.Parse(raw)
-	return value, within(p.Name, err)
+// read reads an object without validating it.
+func (p *Part[T]) read(object []byte) (any, error) {
+	value := p.New()
+	return value, within(p.Name, fields[T](p.Fields).parse(value, object))
+}
+
+// restore puts values of the stored object where value has what people see of them. stored may be nil.
+func (p *Part[T]) restore(value, stored any) error {
+	given, _ := value.(*T)
+	was, is := stored.(*T)
+	if !is {
+		was = p.New()
+	}
+	return within(p.Name, fields[T](p.Fields).restore(given, was))
 }
 
 // encode returns the object as a document has it. If redacted, it has no secrets, and cannot be read back.
@@ -100,9 +112,13 @@ func (p *Part[T]) info() FieldInfo {
 
 func (p *Part[T]) name() string { return p.Name }
 
-// demands returns an error if rings of the application may go to the part's target, and the settings lack the part.
-func (p *Part[T]) demands(s *Settings) error {
-	if p.Needs == "" || !s.Allows(p.Target) || p.Of(s) != nil {
+// check validates the value in an application's settings. Without one it returns an error if rings of the application
+// may go to the part's target, and the target needs the part.
+func (p *Part[T]) check(s *Settings) error {
+	if value := p.Of(s); value != nil {
+		return within(p.Name, p.Validate(value))
+	}
+	if p.Needs == "" || !s.Allows(p.Target) {
 		return nil
 	}
 	return clock.Invalid(clock.CodeRequired, p.Name, fmt.Sprintf("the target %s needs %s", p.Target, p.Needs))
@@ -119,6 +135,19 @@ func (f fields[T]) parse(value *T, object []byte) error {
 	}
 	return eachMember("", object, names,
 		func(name string, raw []byte) error { return f[slices.Index(names, name)].parse(value, raw) })
+}
+
+// restore puts stored values where value has what people see of them.
+func (f fields[T]) restore(value, stored *T) error {
+	for i := range f {
+		if f[i].restore == nil {
+			continue
+		}
+		if err := f[i].restore(value, stored); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check returns the first fault that parse does not find.

@@ -39,7 +39,7 @@ var pigeon = &settings.Part[loft]{
 				return nil
 			}),
 		settings.Text(settings.FieldInfo{Name: "note", Max: 10}, func(l *loft) *string { return &l.Note }, nil).
-			Redacted(func(note string) string { return note[:1] + "..." }),
+			Redacted(func(note string) (string, bool) { return note[:1] + "...", true }),
 		settings.Choice(settings.FieldInfo{Name: "size"}, func(l *loft) *size { return &l.Size }, "small", "large", "vast"),
 		settings.Duration(settings.FieldInfo{Name: "wait"}, func(l *loft) *time.Duration { return &l.Wait },
 			time.Second, time.Minute),

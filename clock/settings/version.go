@@ -1,6 +1,10 @@
 package settings
 
-import "github.com/clockd/clockd/clock"
+import (
+	"fmt"
+
+	"github.com/clockd/clockd/clock"
+)
 
 // Version is one version of an application's settings, as it is stored.
 type Version struct {
@@ -16,8 +20,16 @@ type Change struct {
 	Application string
 	Document    string
 	At          clock.Instant // the database's time
-	By          string        // who changes it, at most MaxChangedBy bytes
+	By          clock.Actor   // who changes it; the name has at most MaxChangedBy bytes
 	IfVersion   int64         // condition: the settings have this version; 0: the application never had settings; AnyVersion: no condition
+}
+
+// OtherVersion returns the error of a change whose condition does not hold: the settings have another version.
+func OtherVersion(application string, version, wanted int64) error {
+	return &clock.Error{
+		Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed, Field: "if_version",
+		Detail: fmt.Sprintf("the settings of %q have version %d, not %d", application, version, wanted),
+	}
 }
 
 // AnyVersion is the Change.IfVersion of a change without a condition.

@@ -21,8 +21,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// applicationCommand reads and changes the settings of applications. It works on the database, not over HTTP: who only
-// reaches a node's port must not send an application's rings elsewhere.
+// applicationCommand reads and changes the settings of applications: over the network with a token, or in the database,
+// which needs none.
 type applicationCommand struct {
 	List    applicationListCommand    `cmd:"" help:"List the applications that have settings."`
 	Show    applicationShowCommand    `cmd:"" aliases:"get" help:"Show the settings of an application."`
@@ -33,14 +33,19 @@ type applicationCommand struct {
 	History applicationHistoryCommand `cmd:"" help:"Show the versions of an application's settings."`
 }
 
-// settingsFlags select the database and the form of the output.
-type settingsFlags struct {
+// storeFlags select the database.
+type storeFlags struct {
 	databaseFlags
 
-	JSON bool `name:"json" help:"Print JSON."`
+	timeout time.Duration `kong:"-"` // bound of the command; 0: storeTimeout
+}
 
-	timeout time.Duration `kong:"-"` // bound of the command; 0: settingsTimeout
-	named   bool          `kong:"-"` // the command has already named the database
+// settingsFlags select the database or the server, and the form of the output.
+type settingsFlags struct {
+	storeFlags
+	serverFlags
+
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // settingsArgs name an application.
@@ -51,12 +56,12 @@ type settingsArgs struct {
 	remarks bool `kong:"-"` // print a line if nothing of the application is known
 }
 
-// settingsTimeout bounds a command.
-const settingsTimeout = 30 * time.Second
+// storeTimeout bounds a command.
+const storeTimeout = 30 * time.Second
 
 // withStore opens the database, names it on standard error, and calls do. It neither makes a database nor changes the
 // schema.
-func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) error) error {
+func (f storeFlags) withStore(do func(ctx context.Context, st store.Store) error) error {
 	st, err := newStore(f.databaseFlags, spareRingConns, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return &configError{reasons: err}
@@ -64,86 +69,141 @@ func (f settingsFlags) withStore(do func(ctx context.Context, st store.Store) er
 	if err := f.checkExists(); err != nil {
 		return errors.Join(err, st.Close())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := f.bounded()
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, settingsTimeout))
-	defer cancel()
 	if err := st.Check(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open database %s: %w", f.name(), err), st.Close())
 	}
-	if !f.named {
-		_, _ = fmt.Fprintln(stderr, "database:", f.name())
-	}
+	_, _ = fmt.Fprintln(stderr, "database:", f.name())
 	return errors.Join(do(ctx, st), st.Close())
 }
 
+// bounded returns the context of a command. It ends with a signal too.
+func (f storeFlags) bounded() (ctx context.Context, stop func()) {
+	ctx, stopSignals := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, storeTimeout))
+	return ctx, func() { cancel(); stopSignals() }
+}
+
+// remote reports whether the command works on the server: the database is not named, and the server or a token is. A
+// flag counts more than the environment.
+func (f settingsFlags) remote(values *sources) (bool, error) {
+	database, server := values.kindOf("database-url"), values.kindOf("server")
+	if server == fromDefault {
+		server = values.kindOf("token")
+	}
+	switch {
+	case database == fromFlag && values.kindOf("server") == fromFlag:
+		return false, usagef("give --database-url or --server, not both")
+	case server == fromFlag:
+		return database != fromFlag, nil
+	default:
+		return database == fromDefault && server != fromDefault, nil
+	}
+}
+
+// withHome calls do with the place of the settings, and names it on standard error. by is who changes settings in the
+// database.
+func (f settingsFlags) withHome(
+	values *sources, by string, do func(ctx context.Context, home settingsHome) error,
+) error {
+	remote, err := f.remote(values)
+	if err != nil {
+		return err
+	}
+	if !remote {
+		return f.withStore(func(ctx context.Context, st store.Store) error { return do(ctx, newStoredHome(st, by)) })
+	}
+	if values.kindOf("by") == fromFlag {
+		return usagef("--by is for changes in the database: a server knows who changes settings by the token")
+	}
+	server, err := f.client()
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(stderr, "server:", f.shownServer())
+	ctx, stop := f.bounded()
+	defer stop()
+	return do(ctx, &serverHome{f.serverFlags, server})
+}
+
+type applicationListCommand struct{ settingsFlags }
+
 // Run lists the settings.
-func (l *applicationListCommand) Run() error {
-	return l.withStore(func(ctx context.Context, st store.Store) error {
-		all, err := st.AllSettings(ctx)
+func (l *applicationListCommand) Run(values *sources) error {
+	return l.withHome(values, "", func(ctx context.Context, home settingsHome) error {
+		all, err := home.all(ctx)
 		if err != nil {
 			return err
 		}
 		if l.JSON {
-			return printVersions(all)
+			return printEach(all)
 		}
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "APPLICATION\tVERSION\tCHANGED\tBY\tSETTINGS")
-		for _, v := range all {
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy,
-				listedDocument(&v))
+		for _, s := range all {
+			_, _ = fmt.Fprintf(table, "%s\t%s\n", s.Application, s.row())
 		}
 		return table.Flush()
 	})
 }
 
-type applicationListCommand struct{ settingsFlags }
-
 type applicationShowCommand struct {
 	settingsArgs
 
-	Secrets bool `help:"Show the settings as JSON with the signing secrets and headers of the webhook."`
+	Secrets bool `help:"Show the settings as JSON with the signing secrets and headers of the webhook. Only in the database."`
 }
 
 // Run shows the settings.
-func (s *applicationShowCommand) Run() error {
-	return s.withStore(func(ctx context.Context, st store.Store) error {
-		v, err := s.read(ctx, st)
+func (s *applicationShowCommand) Run(values *sources) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	if s.Secrets {
+		return s.showSecrets(values)
+	}
+	return s.withHome(values, "", func(ctx context.Context, home settingsHome) error {
+		v, err := home.get(ctx, s.Name)
 		if err != nil {
 			return err
 		}
 		if v.Version == 0 {
-			s.remarkUnknown(ctx, st)
-		}
-		if s.Secrets {
-			_, err = fmt.Fprintln(stdout, cmp.Or(v.Document, "{}"))
-			return err
+			home.remark(ctx, s.Name)
 		}
 		return s.print(v)
 	})
 }
 
-// read returns the current settings.
-func (s *settingsArgs) read(ctx context.Context, st store.Store) (settings.Version, error) {
-	if err := clock.ValidateApplication(s.Name); err != nil {
-		return settings.Version{}, usage(err)
+// showSecrets prints the document as the database has it.
+func (s *applicationShowCommand) showSecrets(values *sources) error {
+	if remote, err := s.remote(values); err != nil || remote {
+		return cmp.Or(err, usagef("--secrets works on the database alone: name it with --database-url"))
 	}
-	return st.Settings(ctx, s.Name)
+	return s.withStore(func(ctx context.Context, st store.Store) error {
+		v, err := st.Settings(ctx, s.Name)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(stdout, cmp.Or(v.Document, "{}"))
+		return err
+	})
 }
 
+func (s *settingsArgs) validate() error { return usage(clock.ValidateApplication(s.Name)) }
+
 // print prints one version: as JSON, or in lines for people.
-func (s *settingsArgs) print(v settings.Version) error {
+func (s *settingsArgs) print(v *shownSettings) error {
 	if s.JSON {
-		return printValue(versionJSON(&v))
+		return printValue(v)
 	}
-	text, err := describeSettings(&v)
+	text, err := v.describe()
 	_, printErr := fmt.Fprint(stdout, text)
 	return errors.Join(err, printErr)
 }
 
 // changeFlags are the flags of commands that change settings.
 type changeFlags struct {
-	By        string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who changes the settings, for the history (default: user and host)."`
+	By        string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who changes the settings in the database, for the history (default: user and host). A server takes the name of the token."`
 	IfVersion int64  `default:"-1" placeholder:"N" help:"Condition: the settings have this version (0: none yet)."`
 }
 
@@ -155,8 +215,8 @@ type applicationSetCommand struct {
 
 // Run changes the settings and shows them. A signing secret that was made is shown once; with --json it goes to
 // standard error.
-func (s *applicationSetCommand) Run() error {
-	err := s.change(&s.changeFlags, s.next)
+func (s *applicationSetCommand) Run(values *sources) error {
+	err := s.change(values, &s.changeFlags, s.next, nil)
 	if err == nil {
 		out := io.Writer(stdout)
 		if s.JSON {
@@ -175,14 +235,20 @@ type applicationResetCommand struct {
 }
 
 // Run resets the settings and shows them. The versions go on counting.
-func (r *applicationResetCommand) Run() error {
+func (r *applicationResetCommand) Run(values *sources) error {
 	r.remarks = true
-	return r.change(&r.changeFlags, func(settings.Version) (string, error) { return "{}", nil })
+	return r.change(values, &r.changeFlags, func(*shownSettings) (string, error) { return "{}", nil }, nil)
 }
 
-// change writes the document that next makes of the current settings, and shows the result. Without a condition of its
-// own it makes sure that the settings have not changed meanwhile.
-func (s *settingsArgs) change(flags *changeFlags, next func(before settings.Version) (string, error)) error {
+// change writes the document that next makes of the current settings, shows the result, and calls after unless it is
+// nil. Without a condition of its own it makes sure that the settings have not changed meanwhile.
+func (s *settingsArgs) change(
+	values *sources, flags *changeFlags, next func(before *shownSettings) (string, error),
+	after func(ctx context.Context, home settingsHome) error,
+) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
 	by := flags.by()
 	if len(by) > settings.MaxChangedBy {
 		return usagef("--by has %d bytes; at most %d are kept", len(by), settings.MaxChangedBy)
@@ -190,49 +256,48 @@ func (s *settingsArgs) change(flags *changeFlags, next func(before settings.Vers
 	if !utf8.ValidString(by) {
 		return usagef("--by: %w", errNotUTF8)
 	}
-	return s.withStore(func(ctx context.Context, st store.Store) error {
+	return s.withHome(values, by, func(ctx context.Context, home settingsHome) error {
 		if s.remarks {
-			s.remarkUnknown(ctx, st)
+			home.remark(ctx, s.Name)
 		}
-		const tries = 5
-		for try := 1; ; try++ {
-			v, err := s.tryChange(ctx, st, by, flags.IfVersion, next)
-			if errors.Is(err, clock.ErrPrecondition) && flags.IfVersion == settings.AnyVersion && try < tries {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			return s.print(v)
+		v, err := s.changeAt(ctx, home, flags.IfVersion, next)
+		if err == nil {
+			err = s.print(v)
 		}
+		if err != nil || after == nil {
+			return err
+		}
+		return after(ctx, home)
 	})
 }
 
-func (s *settingsArgs) tryChange(
-	ctx context.Context, st store.Store, by string, ifVersion int64, next func(before settings.Version) (string, error),
-) (settings.Version, error) {
-	before, err := s.read(ctx, st)
-	if err != nil {
-		return before, err
+// changeAt changes the settings. Without a condition it tries again after a change by another person.
+func (s *settingsArgs) changeAt(
+	ctx context.Context, home settingsHome, ifVersion int64, next func(before *shownSettings) (string, error),
+) (*shownSettings, error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		before, err := home.get(ctx, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		document, err := next(before)
+		if err != nil {
+			return nil, err
+		}
+		condition := ifVersion
+		if ifVersion == settings.AnyVersion {
+			condition = before.Version
+		}
+		v, err := home.change(ctx, s.Name, document, condition)
+		if otherVersion(err) && ifVersion == settings.AnyVersion && try < tries {
+			continue
+		}
+		if err == nil && v.Version == before.Version {
+			_, _ = fmt.Fprintln(stderr, "unchanged")
+		}
+		return v, err
 	}
-	if ifVersion == settings.AnyVersion {
-		ifVersion = before.Version
-	}
-	document, err := next(before)
-	if err != nil {
-		return before, err
-	}
-	if ifVersion == before.Version && document == before.Document {
-		_, _ = fmt.Fprintln(stderr, "unchanged")
-		return before, nil
-	}
-	micros, err := st.Time(ctx)
-	if err != nil {
-		return before, err
-	}
-	return st.ChangeSettings(ctx, settings.Change{
-		Application: s.Name, Document: document, At: clock.Instant(micros / 1000), By: by, IfVersion: ifVersion,
-	})
 }
 
 // by returns who changes the settings.
@@ -241,7 +306,7 @@ func (c *changeFlags) by() string { return personOr(c.By) }
 // personOr returns the name, or the name of the person that runs the command.
 func personOr(name string) string { return cmp.Or(name, personName()) }
 
-// personName returns the user and host that run the command, for the records of changes.
+// personName returns the user and the host of the command, for the records of changes.
 func personName() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
@@ -254,31 +319,28 @@ func personName() string {
 }
 
 // next returns the document after the change.
-func (s *applicationSetCommand) next(before settings.Version) (string, error) {
+func (s *applicationSetCommand) next(before *shownSettings) (string, error) {
 	if !s.given() {
 		return "", usagef("name a setting to change: %s", s.names())
 	}
-	document := map[string]any{}
-	if before.Version > 0 {
-		if _, err := settingsForm.Parse(before.Document); err != nil {
-			return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
-		}
-		if err := json.Unmarshal([]byte(before.Document), &document); err != nil {
-			return "", err
-		}
+	return before.edited(func(document map[string]any) error { return s.apply(settingsForm, document) })
+}
+
+// edited returns the document after an edit of its members.
+func (s *shownSettings) edited(edit func(document map[string]any) error) (string, error) {
+	if s.Unreadable != "" {
+		return "", fmt.Errorf("%s. To give the application all defaults: clockd application reset %s", s.Unreadable,
+			s.Application)
 	}
-	if err := s.apply(settingsForm, document); err != nil {
+	document, err := membersOf(s.Settings)
+	if err != nil {
+		return "", err
+	}
+	if err := edit(document); err != nil {
 		return "", err
 	}
 	changed, err := json.Marshal(document)
-	if err != nil {
-		return "", err
-	}
-	after, err := settingsForm.Parse(string(changed))
-	if err != nil {
-		return "", usage(withField(err))
-	}
-	return settingsForm.Encode(&after), nil
+	return string(changed), err
 }
 
 // withField adds the field at fault to the error's text.
@@ -296,31 +358,41 @@ type applicationHistoryCommand struct {
 }
 
 // Run shows the newest versions.
-func (h *applicationHistoryCommand) Run() error {
+func (h *applicationHistoryCommand) Run(values *sources) error {
 	if h.Limit < 1 || h.Limit > settings.MaxHistory {
 		return usagef("--limit must be from 1 to %d", settings.MaxHistory)
 	}
-	return h.withStore(func(ctx context.Context, st store.Store) error {
-		if err := clock.ValidateApplication(h.Name); err != nil {
-			return usage(err)
-		}
-		versions, err := st.SettingsHistory(ctx, h.Name, h.Limit)
+	if err := h.validate(); err != nil {
+		return err
+	}
+	return h.withHome(values, "", func(ctx context.Context, home settingsHome) error {
+		versions, err := home.history(ctx, h.Name, h.Limit)
 		if err != nil {
 			return err
 		}
 		if len(versions) == 0 {
-			h.remarkUnknown(ctx, st)
+			home.remark(ctx, h.Name)
 		}
 		if h.JSON {
-			return printVersions(versions)
+			return printEach(versions)
 		}
 		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(table, "VERSION\tCHANGED\tBY\tSETTINGS")
-		for _, v := range versions {
-			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", v.Version, v.ChangedAt, v.ChangedBy, listedDocument(&v))
+		for _, s := range versions {
+			_, _ = fmt.Fprintln(table, s.row())
 		}
 		return table.Flush()
 	})
+}
+
+// printEach prints each value as one line of JSON.
+func printEach[T any](values []T) error {
+	for _, v := range values {
+		if err := printValue(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printValue prints a value as one line of JSON.

@@ -175,17 +175,21 @@ func TestNodeWithoutTheTargetHoldsItsAlarms(t *testing.T) {
 // Settings that this build cannot read may hold secrets under names that it does not know. No list shows them.
 func TestSettingsThatCannotBeReadAreNotShown(t *testing.T) {
 	t.Parallel()
-	v := &settings.Version{Application: "shop", Version: 3, ChangedBy: "ops",
-		Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`}
-	described, err := describeSettings(v)
+	editor := settings.NewEditor(settings.EditorDeps{Form: settingsForm})
+	view := editor.View(&settings.Version{Application: "shop", Version: 3, ChangedBy: "ops",
+		Document: `{"webhook":{"later":1,"secrets":["whsec_secret"]}}`})
+	v := settingsOf(&view)
+	described, err := v.describe()
 	if err == nil {
 		t.Error("settings with an unknown field are described")
 	}
-	encoded, encodeErr := json.Marshal(versionJSON(v))
+	encoded, encodeErr := json.Marshal(v)
 	if encodeErr != nil {
 		t.Fatal(encodeErr)
 	}
-	for name, shown := range map[string]string{"list": listedDocument(v), "show": described + err.Error(), "JSON": string(encoded)} {
+	for name, shown := range map[string]string{
+		"list": v.listed(), "show": described + err.Error(), "JSON": string(encoded),
+	} {
 		if strings.Contains(shown, "whsec_secret") || !strings.Contains(shown, "later") {
 			t.Errorf("%s: %s", name, shown)
 		}

@@ -13,14 +13,20 @@ import (
 	"github.com/clockd/clockd/client"
 )
 
-// clientFlags select the server and the form of the output.
-type clientFlags struct {
+// serverFlags select the server.
+type serverFlags struct {
 	Server string `env:"CLOCKD_SERVER" default:"http://127.0.0.1:8080" placeholder:"URL" help:"Server to talk to."`
 	Token  string `env:"CLOCKD_TOKEN" placeholder:"TOKEN" help:"Access token. Better in the environment, or in a file that CLOCKD_TOKEN_FILE names: other users see flags."`
 	CA     string `name:"ca" env:"CLOCKD_CA" placeholder:"FILE" help:"PEM file of the authorities of the server's certificate (default: the system's)."`
 	Cert   string `env:"CLOCKD_CERT" placeholder:"FILE" help:"PEM file of this client's certificate, with --key."`
 	Key    string `env:"CLOCKD_KEY" placeholder:"FILE" help:"PEM file of the key of the client's certificate."`
-	JSON   bool   `name:"json" help:"Print the server's response unchanged."`
+}
+
+// clientFlags select the server and the form of the output.
+type clientFlags struct {
+	serverFlags
+
+	JSON bool `name:"json" help:"Print the server's response unchanged."`
 }
 
 // keyArgs identify an alarm.
@@ -38,17 +44,17 @@ const (
 // errServerURL does not quote the URL, because the URL may contain a password.
 var errServerURL = errors.New("the server's URL (CLOCKD_SERVER) cannot be read: it must be like http://127.0.0.1:8080")
 
-// defaultServer is the default of clientFlags.
+// defaultServer is the default of serverFlags.
 const defaultServer = "http://127.0.0.1:8080"
 
 // errTokenText does not quote the token.
 var errTokenText = errors.New("the access token (CLOCKD_TOKEN, CLOCKD_TOKEN_FILE or --token) has a line break or another character that no token has: give the token alone, as clockd token create has printed it")
 
-// client returns the client of the server.
-func (f clientFlags) client() (*client.Client, error) {
-	options := []client.Option{
+// client returns the client of the server. more are further options.
+func (f serverFlags) client(more ...client.Option) (*client.Client, error) {
+	options := append([]client.Option{
 		client.WithTries(clientTries), client.WithTryTimeout(clientTimeout), client.WithToken(f.Token),
-	}
+	}, more...)
 	if f.CA != "" || f.Cert != "" || f.Key != "" {
 		if !f.secure() {
 			return nil, usage(errNoTLS)
@@ -70,7 +76,7 @@ func (f clientFlags) client() (*client.Client, error) {
 }
 
 // secure reports whether the server speaks TLS.
-func (f clientFlags) secure() bool {
+func (f serverFlags) secure() bool {
 	u, err := url.Parse(f.Server)
 	return err == nil && u.Scheme == "https"
 }

@@ -12,6 +12,7 @@ import (
 // cluster reads the nodes and the shards' owners for GET /v1/nodes.
 type cluster struct {
 	leaser   store.Leaser
+	settings store.Settings
 	timebase *clock.Timebase
 	self     *identity
 }
@@ -22,11 +23,15 @@ func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
 	if err != nil {
 		return clockhttp.NodesView{}, err
 	}
+	changes, err := c.settings.SettingChanges(ctx)
+	if err != nil {
+		return clockhttp.NodesView{}, err
+	}
 	seen, err := c.leaser.Cluster(ctx)
 	if err != nil {
 		return clockhttp.NodesView{}, err
 	}
-	v := clockhttp.NodesView{Self: c.self.incarnation, DatabaseTime: now}
+	v := clockhttp.NodesView{Self: c.self.incarnation, DatabaseTime: now, Settings: changes}
 	shards := map[string][]int{}
 	for _, l := range seen.Leases {
 		v.Shards = append(v.Shards, clockhttp.ShardView{
@@ -48,7 +53,7 @@ func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
 			ExpiresAt: n.Expires,
 			Alive:     alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation],
 			Applications: lease.AnnouncedApplications(n.Applications),
-			Lacks:        n.Lacks,
+			Lacks:        n.Lacks, Settings: n.Settings,
 		})
 	}
 	return v, nil

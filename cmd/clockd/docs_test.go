@@ -205,6 +205,13 @@ func (p *runnablePage) check(t *testing.T, blocks []documentedBlock) {
 // awaitReady is the command that waits for a service. Its port is open before it takes requests.
 const awaitReady = "for ((i = 0; i < 600; i++)); do ! curl -fs -o /dev/null http://%s/readyz || break; sleep 0.1; done\n"
 
+// settingsInDatabase hides the port of the test from the commands for settings. They would work on a server that is
+// named. The reader of a page names none, so the commands find the database in the folder.
+const settingsInDatabase = `clockd() {
+	if [[ $1 == application ]]; then env -u CLOCKD_SERVER clockd "$@"; else command clockd "$@"; fi
+}
+`
+
 // longestPage is the longest run of a page. Its end makes the test fail, and not wait for an alarm that never rings.
 const longestPage = 2 * time.Minute
 
@@ -230,7 +237,7 @@ func (p *runnablePage) run(t *testing.T, blocks []documentedBlock) {
 	}
 	output := func(i int) string { return filepath.Join(dir, fmt.Sprintf("output%d", i)) }
 	database := "sqlite:" + filepath.Join(work, "clockd.db")
-	script, serves := "set -euo pipefail\n", p.served
+	script, serves := "set -euo pipefail\n"+settingsInDatabase, p.served
 	if p.served {
 		script += "clockd serve >../service 2>&1 &\n" + fmt.Sprintf(awaitReady, address)
 	}

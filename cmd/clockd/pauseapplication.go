@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
 )
@@ -20,23 +19,12 @@ type applicationPauseCommand struct {
 }
 
 // Run pauses the application, and waits until every living node confirms that it starts no claim of it.
-func (p *applicationPauseCommand) Run() error {
+func (p *applicationPauseCommand) Run(values *sources) error {
 	if p.Wait < 0 {
 		return usagef("--wait must not be negative")
 	}
-	p.timeout, p.remarks = settingsTimeout+p.Wait, true
-	if err := p.change(&p.changeFlags, func(before settings.Version) (string, error) { return withPaused(before, true) }); err != nil {
-		return err
-	}
-	p.named = true
-	return p.withStore(func(ctx context.Context, st store.Store) error {
-		begun := time.Now()
-		changes, err := st.SettingChanges(ctx)
-		if err != nil {
-			return fmt.Errorf("%s is paused, but no node has confirmed it: run the command again: %w", p.Name, err)
-		}
-		return p.awaitNodes(ctx, st, changes, begun)
-	})
+	p.timeout, p.remarks = storeTimeout+p.Wait, true
+	return p.change(values, &p.changeFlags, withPaused(true), p.awaitNodes)
 }
 
 type applicationResumeCommand struct {
@@ -45,40 +33,41 @@ type applicationResumeCommand struct {
 }
 
 // Run resumes the application. Every node applies it within 2 s.
-func (r *applicationResumeCommand) Run() error {
+func (r *applicationResumeCommand) Run(values *sources) error {
 	r.remarks = true
-	return r.change(&r.changeFlags, func(before settings.Version) (string, error) { return withPaused(before, false) })
+	return r.change(values, &r.changeFlags, withPaused(false), nil)
 }
 
-// withPaused returns the document with another value of paused.
-func withPaused(before settings.Version, paused bool) (string, error) {
-	if before.Version == 0 {
-		return settingsForm.Encode(&settings.Settings{Paused: paused}), nil
+// withPaused returns an edit that makes a document with another value of paused.
+func withPaused(paused bool) func(before *shownSettings) (string, error) {
+	return func(before *shownSettings) (string, error) {
+		return before.edited(func(document map[string]any) error {
+			document["paused"] = paused
+			return nil
+		})
 	}
-	s, err := settingsForm.Parse(before.Document)
-	if err != nil {
-		return "", fmt.Errorf("the present settings cannot be read (%w): reset them first", err)
-	}
-	s.Paused = paused
-	return settingsForm.Encode(&s), nil
 }
 
 // confirmationPoll is the time between two looks at the nodes.
 const confirmationPoll = 200 * time.Millisecond
 
-// awaitNodes waits until every node has confirmed this number of changes, or has lost its leases. begun is a time after
-// the change.
-func (p *applicationPauseCommand) awaitNodes(
-	ctx context.Context, st store.Store, changes int64, begun time.Time,
-) error {
-	for {
-		waiting, err := unconfirmedNodes(ctx, st, changes, begun)
-		switch {
-		case err != nil:
+// awaitNodes waits until every node has confirmed all changes so far, or has lost its leases.
+func (p *applicationPauseCommand) awaitNodes(ctx context.Context, home settingsHome) error {
+	begun := time.Now()
+	var changes int64
+	for first := true; ; first = false {
+		seen, err := home.nodes(ctx)
+		if err != nil {
 			return fmt.Errorf("%s is paused, but it is unknown whether all nodes have confirmed it: run the command again: %w", p.Name, err)
-		case len(waiting) == 0:
+		}
+		if first {
+			changes = seen.changes
+		}
+		waiting := seen.unconfirmed(changes, begun)
+		if len(waiting) == 0 {
 			return p.printConfirmed()
-		case time.Since(begun) >= p.Wait:
+		}
+		if time.Since(begun) >= p.Wait {
 			return fmt.Errorf("%s is paused, but not every node has confirmed it within %s: %s. Run the command again to wait longer",
 				p.Name, p.Wait, strings.Join(waiting, "; "))
 		}
@@ -99,36 +88,25 @@ func (p *applicationPauseCommand) printConfirmed() error {
 	return err
 }
 
-// unconfirmedNodes describes the nodes that may still start claims which these changes of settings forbid. A node whose
-// leases have ended starts none once its settings are too old, at the latest settings.HoldAfter after the change.
-func unconfirmedNodes(
-	ctx context.Context, st store.Store, changes int64, begun time.Time,
-) (waiting []string, err error) {
-	micros, err := st.Time(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := st.Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := clock.Instant(micros / 1000)
-	for i := range cluster.Nodes {
-		n := &cluster.Nodes[i]
-		held := time.Since(begun) > settings.HoldAfter || now > n.Expires.Add(settings.HoldAfter)
+// unconfirmed describes the nodes that may still start claims which these changes of settings forbid. begun is a time
+// after the changes. A node whose leases have ended starts none once its settings are too old, at the latest
+// settings.HoldAfter after the change.
+func (c *confirmations) unconfirmed(changes int64, begun time.Time) (waiting []string) {
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		held := time.Since(begun) > settings.HoldAfter || c.now > n.expires.Add(settings.HoldAfter)
+		shown := fmt.Sprintf("node %q (%s)", n.name, n.incarnation)
 		switch {
-		case n.Settings >= changes, !n.Alive(now) && held:
-		case n.Settings == store.SettingsUnknown && n.Alive(now):
+		case n.settings >= changes, !n.alive && held:
+		case n.settings == store.SettingsUnknown && n.alive:
 			waiting = append(waiting,
 				fmt.Sprintf("%s runs build %s, which cannot confirm it: replace the node by a newer one, or stop it",
-					shownNode(n), n.Version))
-		case n.Alive(now):
-			waiting = append(waiting, shownNode(n)+" has not confirmed it")
+					shown, n.version))
+		case n.alive:
+			waiting = append(waiting, shown+" has not confirmed it")
 		default:
-			waiting = append(waiting, shownNode(n)+" has lost its leases, and may still end rings that it began")
+			waiting = append(waiting, shown+" has lost its leases, and may still end rings that it began")
 		}
 	}
-	return waiting, nil
+	return waiting
 }
-
-func shownNode(n *store.Node) string { return fmt.Sprintf("node %q (%s)", n.Name, n.Incarnation) }

@@ -71,7 +71,7 @@ func schemasOf(fields []settings.FieldInfo) string {
 	var all []string
 	for _, f := range fields {
 		all = append(all, f.Name)
-		line(4, "%s: %s", f.Name, schemaOf(f))
+		line(4, "%s: %s", f.Name, strings.Replace(schemaOf(f), "/Retry", "/GivenRetry", 1))
 	}
 	for _, f := range fields {
 		if f.Kind != settings.KindObject || sharedSchemas[f.Name] != "" {
@@ -79,7 +79,7 @@ func schemasOf(fields []settings.FieldInfo) string {
 		}
 		var required []string
 		for _, field := range f.Fields {
-			if field.Required || field.Default != nil {
+			if field.Required {
 				required = append(required, field.Name)
 			}
 		}
@@ -157,6 +157,9 @@ func inlineSchema(f settings.FieldInfo) string {
 		add("type: string, example: %s", quoted(cmp.Or(f.Example, exampleOrKind(f))))
 	case settings.KindObject:
 		add("type: object")
+	}
+	if f.Default != nil && f.Kind != settings.KindSecrets {
+		add("default: %v", f.Default)
 	}
 	if f.Help != "" {
 		add("description: %s", quoted(f.Help))

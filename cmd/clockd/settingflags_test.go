@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
 )
 
@@ -21,6 +23,35 @@ func setOf(t *testing.T, args ...string) *applicationSetCommand {
 		t.Fatalf("%q is another command: %s", args, parsed.Command())
 	}
 	return set
+}
+
+// oneSetting is a database with the settings of one application.
+type oneSetting struct{ settings.Version }
+
+func (o *oneSetting) Settings(context.Context, string) (settings.Version, error) {
+	return o.Version, nil
+}
+
+func (o *oneSetting) SettingsHistory(context.Context, string, int) ([]settings.Version, error) {
+	return nil, nil
+}
+
+func (o *oneSetting) ChangeSettings(_ context.Context, c settings.Change) (settings.Version, error) {
+	o.Version = settings.Version{Application: c.Application, Version: c.IfVersion + 1, Document: c.Document}
+	return o.Version, nil
+}
+
+// after returns the document after the command. before "": the application never had settings.
+func after(t *testing.T, set *applicationSetCommand, before string) (string, error) {
+	t.Helper()
+	stored := &oneSetting{settings.Version{Application: "shop", Document: before}}
+	if before != "" {
+		stored.Version.Version = 1
+	}
+	home := &storedHome{editor: settings.NewEditor(settings.EditorDeps{Form: settingsForm, Stored: stored,
+		Now: func(context.Context) (clock.Instant, error) { return 1, nil }})}
+	_, err := set.changeAt(t.Context(), home, settings.AnyVersion, set.next)
+	return stored.Document, err
 }
 
 const (
@@ -56,9 +87,9 @@ func TestSettingFlagsChangeTheDocument(t *testing.T) {
 		{hook, `--unset=webhook --max-rings=1`, `{"max_rings":1}`},
 	} {
 		set := setOf(t, strings.Fields(c.args)...)
-		after, err := set.next(settings.Version{Version: 1, Document: c.before})
-		if err != nil || after != c.after || set.made != "" {
-			t.Errorf("%s after %s:\n%s, %v, made %q, want\n%s", c.before, c.args, after, err, set.made, c.after)
+		got, err := after(t, set, c.before)
+		if err != nil || got != c.after || set.made != "" {
+			t.Errorf("%s after %s:\n%s, %v, made %q, want\n%s", c.before, c.args, got, err, set.made, c.after)
 		}
 	}
 }
@@ -66,9 +97,9 @@ func TestSettingFlagsChangeTheDocument(t *testing.T) {
 func TestEndpointWithoutSecretGetsOne(t *testing.T) {
 	t.Parallel()
 	set := setOf(t, "--webhook-url=https://a.example/")
-	after, err := set.next(settings.Version{})
-	if err != nil || !strings.HasPrefix(set.made, "whsec_") || !strings.Contains(after, `"secrets":["`+set.made+`"]`) {
-		t.Errorf("%s, %v, made %q", after, err, set.made)
+	got, err := after(t, set, "")
+	if err != nil || !strings.HasPrefix(set.made, "whsec_") || !strings.Contains(got, `"secrets":["`+set.made+`"]`) {
+		t.Errorf("%s, %v, made %q", got, err, set.made)
 	}
 }
 
@@ -86,7 +117,7 @@ func TestWrongSettingFlagsAreRefused(t *testing.T) {
 		{`--target=kafka`, `the target kafka needs a topic (field kafka)`},
 		{`--max-rings=0`, `(field max_rings)`},
 	} {
-		_, err := setOf(t, strings.Fields(c.args)...).next(settings.Version{})
+		_, err := after(t, setOf(t, strings.Fields(c.args)...), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, new(*usageError)) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -103,28 +102,18 @@ func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 	return warned("settings", strings.Join(details, "; "))
 }
 
-// settingsView gives clockhttp the stored settings, and what this node applies.
+// settingsView gives the interfaces the stored settings, and what this node applies.
 type settingsView struct {
-	stored      store.Settings
+	*settings.Editor
 	watch       *settings.Watch
 	targets     *targets
 	subscribers *subscribers
 }
 
-// Settings reads the settings of the application from the database.
-func (v *settingsView) Settings(ctx context.Context, application string) (settings.Version, error) {
-	return v.stored.Settings(ctx, application)
-}
-
-// SettingsHistory reads the newest versions from the database.
-func (v *settingsView) SettingsHistory(ctx context.Context, application string, limit int) ([]settings.Version, error) {
-	return v.stored.SettingsHistory(ctx, application, limit)
-}
-
 // Applied returns what this node applies.
-func (v *settingsView) Applied(application string) clockhttp.AppliedSettings {
+func (v *settingsView) Applied(application string) settings.Applied {
 	snapshot := v.watch.Snapshot()
-	applied := clockhttp.AppliedSettings{DefaultTarget: v.targets.byDefault}
+	applied := settings.Applied{DefaultTarget: v.targets.byDefault}
 	if s := snapshot.Of(application); s != nil {
 		applied.Version = s.Stored.Version
 	}

@@ -1,58 +1,86 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock/settings"
 )
 
-// readSettings returns the settings of a version. The error does not repeat the document: any part of it may be
-// secret.
-func readSettings(v *settings.Version) (settings.Settings, error) {
-	s, err := settingsForm.Parse(cmp.Or(v.Document, "{}"))
-	if err != nil {
-		err = fmt.Errorf("the settings cannot be read: %w; `clockd application show --secrets` shows the present ones as they are", err)
-	}
-	return s, err
+// shownSettings is a version of an application's settings without secrets, as commands print it.
+type shownSettings struct {
+	Application string          `json:"application"`
+	Version     int64           `json:"version"`
+	ChangedAt   *string         `json:"changed_at"`
+	ChangedBy   *string         `json:"changed_by"`
+	Settings    json.RawMessage `json:"settings"`             // null if they cannot be read
+	Unreadable  string          `json:"unreadable,omitempty"` // why
+
+	effective json.RawMessage // what applies; nil: not known
 }
 
-// shownDocument returns a stored document without what may be secret.
-func shownDocument(v *settings.Version) (string, error) {
-	s, err := readSettings(v)
-	if err != nil {
-		return "", err
+// settingsOf returns a version of the database.
+func settingsOf(v *settings.View) *shownSettings {
+	s := newShownSettings(v.Application, v.Version, v.ChangedAt.String(), v.ChangedBy, []byte(v.Document))
+	s.effective = []byte(v.Effective)
+	if v.Unreadable != nil {
+		s.unreadable(v.Unreadable.Error())
 	}
-	return settingsForm.Redacted(&s), nil
+	return s
 }
 
-// listedDocument returns a stored document as a list for people shows it.
-func listedDocument(v *settings.Version) string {
-	document, err := shownDocument(v)
-	if err != nil {
-		return err.Error()
+// receivedSettings returns a version that a server has shown.
+func receivedSettings(application string, v *client.SettingsVersion, effective json.RawMessage) *shownSettings {
+	s := newShownSettings(application, v.Version, shown(v.ChangedAt), v.ChangedBy, v.Settings)
+	s.effective = effective
+	if v.Unreadable != "" {
+		s.unreadable(v.Unreadable)
 	}
-	return document
+	return s
 }
 
-// describeSettings returns the settings in lines for people. Defaults are marked.
-func describeSettings(v *settings.Version) (string, error) {
-	if v.Version == 0 {
-		return fmt.Sprintf("%s has no settings: all defaults apply\n", v.Application), nil
+func newShownSettings(application string, version int64, at, by string, document json.RawMessage) *shownSettings {
+	s := &shownSettings{Application: application, Version: version, Settings: document}
+	if version > 0 {
+		s.ChangedAt, s.ChangedBy = &at, &by
 	}
-	text := fmt.Sprintf("%s, version %d, changed at %s by %s\n", v.Application, v.Version, v.ChangedAt, v.ChangedBy)
-	s, err := readSettings(v)
+	return s
+}
+
+// unreadable notes why the settings cannot be read.
+func (s *shownSettings) unreadable(why string) {
+	s.Settings, s.effective = json.RawMessage("null"), nil
+	s.Unreadable = fmt.Sprintf("the settings cannot be read: %s; `clockd application show --secrets` "+
+		"with --database-url shows the present ones as they are", why)
+}
+
+// listed returns the settings as a list for people shows them.
+func (s *shownSettings) listed() string { return cmp.Or(s.Unreadable, string(s.Settings)) }
+
+// row returns the columns of a list: version, time, person and settings.
+func (s *shownSettings) row() string {
+	return fmt.Sprintf("%d\t%s\t%s\t%s", s.Version, zeroUnless(s.ChangedAt), zeroUnless(s.ChangedBy), s.listed())
+}
+
+// describe returns the settings in lines for people. Defaults are marked.
+func (s *shownSettings) describe() (string, error) {
+	if s.Version == 0 {
+		return fmt.Sprintf("%s has no settings: all defaults apply\n", s.Application), nil
+	}
+	text := fmt.Sprintf("%s, version %d, changed at %s by %s\n", s.Application, s.Version, *s.ChangedAt, *s.ChangedBy)
+	if s.Unreadable != "" {
+		return text, errors.New(s.Unreadable)
+	}
+	given, err := membersOf(s.Settings)
 	if err != nil {
 		return text, err
 	}
-	given, err := membersOf(settingsForm.Redacted(&s))
-	if err != nil {
-		return text, err
-	}
-	effective, err := membersOf(settingsForm.Effective(&s, clock.NoTarget))
+	effective, err := membersOf(s.effective)
 	if err != nil {
 		return text, err
 	}
@@ -67,8 +95,8 @@ func describeSettings(v *settings.Version) (string, error) {
 }
 
 // membersOf returns the members of a JSON object. Numbers keep their text.
-func membersOf(object string) (members map[string]any, err error) {
-	d := json.NewDecoder(strings.NewReader(object))
+func membersOf(object []byte) (members map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(object))
 	d.UseNumber()
 	err = d.Decode(&members)
 	return members, err
@@ -116,39 +144,4 @@ func describePart(f *settings.FieldInfo, object map[string]any) string {
 	default:
 		return fmt.Sprint(value)
 	}
-}
-
-// printedVersion is one version of settings as JSON.
-type printedVersion struct {
-	Application string          `json:"application"`
-	Version     int64           `json:"version"`
-	ChangedAt   *string         `json:"changed_at"`
-	ChangedBy   *string         `json:"changed_by"`
-	Settings    json.RawMessage `json:"settings"`             // null if they cannot be read
-	Unreadable  string          `json:"unreadable,omitempty"` // why
-}
-
-func versionJSON(v *settings.Version) printedVersion {
-	p := printedVersion{Application: v.Application, Version: v.Version, Settings: json.RawMessage("{}")}
-	if v.Version > 0 {
-		at := v.ChangedAt.String()
-		p.ChangedAt, p.ChangedBy = &at, &v.ChangedBy
-	}
-	document, err := shownDocument(v)
-	if err != nil {
-		p.Settings, p.Unreadable = json.RawMessage("null"), err.Error()
-		return p
-	}
-	p.Settings = json.RawMessage(document)
-	return p
-}
-
-// printVersions prints each version as one line of JSON.
-func printVersions(versions []settings.Version) error {
-	for i := range versions {
-		if err := printValue(versionJSON(&versions[i])); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -103,6 +103,16 @@ func (s *sources) find(flag *kong.Flag) (value string, from origin, found bool) 
 	return "", origin{}, false
 }
 
+// kindOf returns where the value of a flag comes from.
+func (s *sources) kindOf(name string) string {
+	for flag, from := range s.origins {
+		if flag.Name == name {
+			return from.kind
+		}
+	}
+	return fromDefault
+}
+
 // add adds the faults of err.
 func (s *sources) add(err error) {
 	if err == nil {

@@ -25,9 +25,10 @@ type tokenCommand struct {
 
 // tokenFlags select the database, the form of the output, and the name of the person.
 type tokenFlags struct {
-	settingsFlags
+	storeFlags
 
-	By string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who makes the change (default: user and host)."`
+	JSON bool   `name:"json" help:"Print JSON."`
+	By   string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who makes the change (default: user and host)."`
 }
 
 // atDatabaseTime opens the database and calls do with its time.
@@ -154,7 +155,11 @@ func (r *tokenRevokeCommand) Run() error {
 	})
 }
 
-type tokenListCommand struct{ settingsFlags }
+type tokenListCommand struct {
+	storeFlags
+
+	JSON bool `name:"json" help:"Print JSON."`
+}
 
 // Run lists the tokens.
 func (l *tokenListCommand) Run() error {

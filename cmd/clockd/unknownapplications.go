@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
-	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/store"
 )
 
 // An application exists without being made, so a command for a misspelt one succeeds. It then says on standard error
@@ -31,10 +29,12 @@ func unknownApplication(application string, known []string) string {
 
 // findApplication asks the service for the application. It returns the application as listed, or a line for people that
 // nothing of it is known. Both are empty if that cannot be found out.
-func (f clientFlags) findApplication(ctx context.Context, application string) (listed *client.Application, unknown string) {
+func (f serverFlags) findApplication(
+	ctx context.Context, application string,
+) (listed *client.Application, unknown string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	c, err := client.New(f.Server, client.WithTries(1), client.WithTryTimeout(lookTimeout), client.WithToken(f.Token))
+	c, err := f.client(client.WithTries(1), client.WithTryTimeout(lookTimeout))
 	if err != nil {
 		return nil, ""
 	}
@@ -65,7 +65,7 @@ func (f clientFlags) findApplication(ctx context.Context, application string) (l
 }
 
 // remarkUnknown prints a line if nothing of the application is known. Commands call it after an empty result.
-func (f clientFlags) remarkUnknown(application string) {
+func (f serverFlags) remarkUnknown(application string) {
 	if _, unknown := f.findApplication(context.Background(), application); unknown != "" {
 		_, _ = fmt.Fprintln(stderr, unknown)
 	}
@@ -73,7 +73,7 @@ func (f clientFlags) remarkUnknown(application string) {
 
 // orUnknown returns the error of a call. It adds a line if the cause may be a misspelt application, and nothing of the
 // application is known.
-func (f clientFlags) orUnknown(application string, err error) error {
+func (f serverFlags) orUnknown(application string, err error) error {
 	e, is := errors.AsType[*client.Error](err)
 	if !is ||
 		!slices.Contains([]string{client.CodeUnknownAlarm, client.CodeUnknownRing, client.CodeRingsElsewhere}, e.Code) {
@@ -83,22 +83,4 @@ func (f clientFlags) orUnknown(application string, err error) error {
 		return fmt.Errorf("%w\n%s", err, unknown)
 	}
 	return err
-}
-
-// remarkUnknown prints a line if the database has no alarm and no settings of the application.
-func (s *settingsArgs) remarkUnknown(ctx context.Context, st store.Store) {
-	all, err := st.AllSettings(ctx)
-	if err != nil || clock.ValidateApplication(s.Name) != nil {
-		return
-	}
-	names, err := st.Applications(ctx, "", mostLooked)
-	if err != nil || len(names) == mostLooked {
-		return
-	}
-	for i := range all {
-		names = append(names, all[i].Application)
-	}
-	if unknown := unknownApplication(s.Name, names); unknown != "" {
-		_, _ = fmt.Fprintln(stderr, unknown)
-	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // explained returns the error of a call for people. It names the server if the server was not reached or is not clockd.
-func (f clientFlags) explained(err error) error {
+func (f serverFlags) explained(err error) error {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
 	case !ok:
@@ -74,7 +74,7 @@ func mayWantCertificate(err error) bool {
 }
 
 // shownServer returns the server's URL without user, password and parameters.
-func (f clientFlags) shownServer() string {
+func (f serverFlags) shownServer() string {
 	u, err := url.Parse(f.Server)
 	if err != nil {
 		return "the URL of CLOCKD_SERVER"

@@ -53,7 +53,7 @@ func TestServersThatAreNotReachedAreNamedInPlainWords(t *testing.T) {
 
 func TestTimeoutsAndResolversAreExplainedInPlainWords(t *testing.T) {
 	t.Parallel()
-	f := clientFlags{Server: "http://clock:8080"}
+	f := serverFlags{Server: "http://clock:8080"}
 	for want, cause := range map[string]error{
 		"nothing came within 30s":                  fmt.Errorf("get: %w", context.DeadlineExceeded),
 		"the connection ended before the response": io.ErrUnexpectedEOF,

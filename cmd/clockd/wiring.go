@@ -217,7 +217,7 @@ func newKeeper(
 }
 
 func newCluster(st store.Store, tb *clock.Timebase, self *identity) *cluster {
-	return &cluster{leaser: st, timebase: tb, self: self}
+	return &cluster{leaser: st, settings: st, timebase: tb, self: self}
 }
 
 // newAnswers returns the consumers of answers that arrive over RabbitMQ.
@@ -296,10 +296,14 @@ func newServer(
 	if err != nil {
 		return nil, err
 	}
-	applied := &settingsView{stored: st, watch: watch, targets: targets, subscribers: subscribed}
+	editor := settings.NewEditor(settings.EditorDeps{
+		Form: settingsForm, Stored: st, DefaultTarget: targets.byDefault,
+		Now: func(context.Context) (clock.Instant, error) { return nodes.timebase.AtLeast() },
+	})
+	applied := &settingsView{Editor: editor, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder,
-		Nodes: nodes.view, Settings: applied, Form: settingsForm,
+		Nodes: nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
 		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg,
@@ -317,7 +321,7 @@ func newServer(
 		WriteTimeout: cfg.http.WriteTimeout, Heartbeat: cfg.http.Heartbeat, BatchBytes: clockhttp.BatchBytes,
 		BatchItems: clockhttp.BatchItems,
 	}, clockgrpc.Deps{Alarms: service, Streams: targets.streams, Journal: journal, Blockers: why.ofAlarm,
-		Front: server.Front(), RingsElsewhere: server.RingsElsewhere, Ready: server.Ready})
+		Front: server.Front(), Settings: applied, RingsElsewhere: server.RingsElsewhere, Ready: server.Ready})
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,12 @@ package main
 
 // To package client, a field that is zero is not given. So these functions refuse 0 as the value of a flag.
 
-// zeroUnless returns the value of a flag, 0 if the flag is not given.
-func zeroUnless[T int | int64](flag *T) T {
-	if flag == nil {
-		return 0
+// zeroUnless returns the value of a flag, the zero value if the flag is not given.
+func zeroUnless[T any](flag *T) (value T) {
+	if flag != nil {
+		value = *flag
 	}
-	return *flag
+	return value
 }
 
 // notZero refuses a flag that is given as 0.

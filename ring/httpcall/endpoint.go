@@ -36,11 +36,11 @@ func URLField[T any](help, example string, at func(*T) *string, check func(*url.
 			return fault
 		}
 		return check(u)
-	}).Redacted(func(text string) string {
+	}).Redacted(func(text string) (string, bool) {
 		if before, _, found := strings.Cut(text, "?"); found {
-			return before + "?..."
+			return before + "?...", true
 		}
-		return text
+		return text, false
 	})
 }
 

@@ -199,8 +199,8 @@ func (i *importer) storeSettings(ctx context.Context, s *Settings) error {
 		return err
 	}
 	_, err = i.to.ChangeSettings(ctx, settings.Change{
-		Application: s.Application, Document: string(s.Document), At: clock.Instant(micros / 1000), By: i.options.By,
-		IfVersion: 0,
+		Application: s.Application, Document: string(s.Document), At: clock.Instant(micros / 1000),
+		By: clock.Actor{Name: i.options.By}, IfVersion: 0,
 	})
 	if err == nil {
 		i.result.Settings++

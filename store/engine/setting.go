@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
@@ -83,7 +82,7 @@ func (s *Store) ChangeSettings(ctx context.Context, change settings.Change) (v s
 			if err := t.PutSettings(ctx, &row); err != nil {
 				return err
 			}
-			return addActs(ctx, t, settingsAct(&v))
+			return addActs(ctx, t, settingsAct(&v, change.By))
 		})
 	})
 	if err != nil {
@@ -94,12 +93,12 @@ func (s *Store) ChangeSettings(ctx context.Context, change settings.Change) (v s
 
 // settingsAct returns the act of a change. It names the versions alone, because documents have secrets; the history has
 // the documents.
-func settingsAct(v *settings.Version) clock.Act {
+func settingsAct(v *settings.Version, by clock.Actor) clock.Act {
 	type state struct {
 		Version int64 `json:"version"`
 	}
 	return clock.Act{
-		At: v.ChangedAt, Actor: clock.Actor{Name: v.ChangedBy}, Action: "settings", Application: v.Application,
+		At: v.ChangedAt, Actor: by, Action: "settings", Application: v.Application,
 		Before: clock.ActJSON(state{v.Version - 1}), After: clock.ActJSON(state{v.Version}),
 	}
 }
@@ -118,15 +117,11 @@ func nextSettings(ctx context.Context, t SettingsTx, change *settings.Change) (S
 		return SettingRow{}, err
 	}
 	if change.IfVersion != settings.AnyVersion && change.IfVersion != before.Version {
-		return SettingRow{}, &clock.Error{
-			Kind: clock.ErrPrecondition, Code: clock.CodeConditionFailed, Field: "if_version",
-			Detail: fmt.Sprintf("the settings of %q have version %d, not %d", change.Application, before.Version,
-				change.IfVersion),
-		}
+		return SettingRow{}, settings.OtherVersion(change.Application, before.Version, change.IfVersion)
 	}
 	return SettingRow{
 		Application: change.Application, Version: before.Version + 1, Document: change.Document,
-		ChangedAt: int64(change.At), ChangedBy: change.By,
+		ChangedAt: int64(change.At), ChangedBy: change.By.Name,
 	}, nil
 }
 

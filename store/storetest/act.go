@@ -49,7 +49,8 @@ func testActs(t *testing.T, f *fixture) {
 
 	f.changeSettings(change("bank", `{"webhook":"secret"}`, t0+4, 0))
 	settings := clock.Act{
-		At: t0 + 4, Actor: clock.Actor{Name: "näme’ of bank"}, Action: "settings", Application: "bank",
+		At: t0 + 4, Actor: clock.Actor{Name: "näme’ of bank", Token: ops.Token, From: ops.From},
+		Action: "settings", Application: "bank",
 		Before: `{"version":0}`, After: `{"version":1}`,
 	}
 	made := token(t, "ci")

@@ -16,14 +16,15 @@ import (
 
 // change returns a change of an application's settings.
 func change(application, document string, at clock.Instant, ifVersion int64) settings.Change {
-	return settings.Change{Application: application, Document: document, At: at, By: "näme’ of " + application,
+	return settings.Change{Application: application, Document: document, At: at,
+		By:        clock.Actor{Name: "näme’ of " + application, Token: "0123456789ab", From: "2001:db8::1"},
 		IfVersion: ifVersion}
 }
 
 // versionOf returns the version that the change makes.
 func versionOf(c settings.Change, version int64) settings.Version {
 	return settings.Version{Application: c.Application, Version: version, Document: c.Document, ChangedAt: c.At,
-		ChangedBy: c.By}
+		ChangedBy: c.By.Name}
 }
 
 func (f *fixture) changeSettings(c settings.Change) settings.Version {
@@ -101,7 +102,7 @@ func testSettings(t *testing.T, f *fixture) {
 	s := func(i clock.Instant) string { return i.Time().Format(reportLayout) }
 	same(t, "report", f.report(`SELECT application, version, is_current, document, changed_at, changed_by FROM application_setting_report
 		WHERE application = 'shop' AND version > 1 ORDER BY version`), [][]string{
-		{"shop", "2", "0", `{}`, s(t0 - 5), shop2.By}, {"shop", "3", "1", `{ }`, s(t0 + 7), shop3.By},
+		{"shop", "2", "0", `{}`, s(t0 - 5), shop2.By.Name}, {"shop", "3", "1", `{ }`, s(t0 + 7), shop3.By.Name},
 	})
 }
 

@@ -4071,6 +4071,327 @@ func (x *Failure) GetProblem() *Problem {
 	return nil
 }
 
+// ApplicationSettings are the settings of an application, without secrets.
+type ApplicationSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the settings belong to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// 1 at first, one more with each change. 0: the application never had settings.
+	Version int64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Time of the change to this version. Absent for version 0.
+	ChangedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
+	// Who changed the settings.
+	ChangedBy string `protobuf:"bytes,4,opt,name=changed_by,json=changedBy,proto3" json:"changed_by,omitempty"`
+	// The text of a JSON object, as the schema Settings of the HTTP interface. Empty: this build cannot read them.
+	Settings string `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	// Why the settings cannot be read. Then the alarms of the application wait.
+	Unreadable string `protobuf:"bytes,6,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
+	// The text of a JSON object with all defaults, as the schema EffectiveSettings.
+	Effective string `protobuf:"bytes,7,opt,name=effective,proto3" json:"effective,omitempty"`
+	// The version that this node applies now.
+	AppliedVersion int64 `protobuf:"varint,8,opt,name=applied_version,json=appliedVersion,proto3" json:"applied_version,omitempty"`
+	// Name of the target where this node sends the rings now. Empty: nowhere, the alarms wait.
+	AppliedTarget string `protobuf:"bytes,9,opt,name=applied_target,json=appliedTarget,proto3" json:"applied_target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplicationSettings) Reset() {
+	*x = ApplicationSettings{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationSettings) ProtoMessage() {}
+
+func (x *ApplicationSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationSettings.ProtoReflect.Descriptor instead.
+func (*ApplicationSettings) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ApplicationSettings) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *ApplicationSettings) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ApplicationSettings) GetChangedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ChangedAt
+	}
+	return nil
+}
+
+func (x *ApplicationSettings) GetChangedBy() string {
+	if x != nil {
+		return x.ChangedBy
+	}
+	return ""
+}
+
+func (x *ApplicationSettings) GetSettings() string {
+	if x != nil {
+		return x.Settings
+	}
+	return ""
+}
+
+func (x *ApplicationSettings) GetUnreadable() string {
+	if x != nil {
+		return x.Unreadable
+	}
+	return ""
+}
+
+func (x *ApplicationSettings) GetEffective() string {
+	if x != nil {
+		return x.Effective
+	}
+	return ""
+}
+
+func (x *ApplicationSettings) GetAppliedVersion() int64 {
+	if x != nil {
+		return x.AppliedVersion
+	}
+	return 0
+}
+
+func (x *ApplicationSettings) GetAppliedTarget() string {
+	if x != nil {
+		return x.AppliedTarget
+	}
+	return ""
+}
+
+// GetSettingsRequest names an application.
+type GetSettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the settings belong to.
+	Application   string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSettingsRequest) Reset() {
+	*x = GetSettingsRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSettingsRequest) ProtoMessage() {}
+
+func (x *GetSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSettingsRequest.ProtoReflect.Descriptor instead.
+func (*GetSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *GetSettingsRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+// GetSettingsResponse has the settings.
+type GetSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The settings as the database has them.
+	Settings      *ApplicationSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSettingsResponse) Reset() {
+	*x = GetSettingsResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSettingsResponse) ProtoMessage() {}
+
+func (x *GetSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSettingsResponse.ProtoReflect.Descriptor instead.
+func (*GetSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *GetSettingsResponse) GetSettings() *ApplicationSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// ChangeSettingsRequest replaces the settings of an application.
+type ChangeSettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Application that the settings belong to.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// The text of a JSON object. A setting that it does not give has its default. Values that are not shown may stay as GetSettings shows
+	// them: then the stored values stay.
+	Settings string `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
+	// Condition: the settings have this version; 0: the application never had settings. Not given: no condition.
+	IfVersion     *int64 `protobuf:"varint,3,opt,name=if_version,json=ifVersion,proto3,oneof" json:"if_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeSettingsRequest) Reset() {
+	*x = ChangeSettingsRequest{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeSettingsRequest) ProtoMessage() {}
+
+func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeSettingsRequest.ProtoReflect.Descriptor instead.
+func (*ChangeSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ChangeSettingsRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *ChangeSettingsRequest) GetSettings() string {
+	if x != nil {
+		return x.Settings
+	}
+	return ""
+}
+
+func (x *ChangeSettingsRequest) GetIfVersion() int64 {
+	if x != nil && x.IfVersion != nil {
+		return *x.IfVersion
+	}
+	return 0
+}
+
+// ChangeSettingsResponse has the settings after the change.
+type ChangeSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The settings. applied_version may be older for up to 2 s.
+	Settings      *ApplicationSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeSettingsResponse) Reset() {
+	*x = ChangeSettingsResponse{}
+	mi := &file_clockd_v1_clockd_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeSettingsResponse) ProtoMessage() {}
+
+func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_clockd_v1_clockd_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeSettingsResponse.ProtoReflect.Descriptor instead.
+func (*ChangeSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_clockd_v1_clockd_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ChangeSettingsResponse) GetSettings() *ApplicationSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
@@ -4418,7 +4739,33 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\aFailure\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12,\n" +
-	"\aproblem\x18\x03 \x01(\v2\x12.clockd.v1.ProblemR\aproblem*\xa0\x01\n" +
+	"\aproblem\x18\x03 \x01(\v2\x12.clockd.v1.ProblemR\aproblem\"\xd5\x02\n" +
+	"\x13ApplicationSettings\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x129\n" +
+	"\n" +
+	"changed_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tchangedAt\x12\x1d\n" +
+	"\n" +
+	"changed_by\x18\x04 \x01(\tR\tchangedBy\x12\x1a\n" +
+	"\bsettings\x18\x05 \x01(\tR\bsettings\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\x06 \x01(\tR\n" +
+	"unreadable\x12\x1c\n" +
+	"\teffective\x18\a \x01(\tR\teffective\x12'\n" +
+	"\x0fapplied_version\x18\b \x01(\x03R\x0eappliedVersion\x12%\n" +
+	"\x0eapplied_target\x18\t \x01(\tR\rappliedTarget\"6\n" +
+	"\x12GetSettingsRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\"Q\n" +
+	"\x13GetSettingsResponse\x12:\n" +
+	"\bsettings\x18\x01 \x01(\v2\x1e.clockd.v1.ApplicationSettingsR\bsettings\"\x88\x01\n" +
+	"\x15ChangeSettingsRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1a\n" +
+	"\bsettings\x18\x02 \x01(\tR\bsettings\x12\"\n" +
+	"\n" +
+	"if_version\x18\x03 \x01(\x03H\x00R\tifVersion\x88\x01\x01B\r\n" +
+	"\v_if_version\"T\n" +
+	"\x16ChangeSettingsResponse\x12:\n" +
+	"\bsettings\x18\x01 \x01(\v2\x1e.clockd.v1.ApplicationSettingsR\bsettings*\xa0\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_SCHEDULED\x10\x01\x12\x11\n" +
@@ -4472,7 +4819,10 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x05Batch\x12\x17.clockd.v1.BatchRequest\x1a\x18.clockd.v1.BatchResponse\x12<\n" +
 	"\x05Rings\x12\x17.clockd.v1.RingsRequest\x1a\x18.clockd.v1.RingsResponse0\x01\x12=\n" +
 	"\x06Answer\x12\x18.clockd.v1.AnswerRequest\x1a\x19.clockd.v1.AnswerResponse\x12L\n" +
-	"\vOccurrences\x12\x1d.clockd.v1.OccurrencesRequest\x1a\x1e.clockd.v1.OccurrencesResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
+	"\vOccurrences\x12\x1d.clockd.v1.OccurrencesRequest\x1a\x1e.clockd.v1.OccurrencesResponse2\xb9\x01\n" +
+	"\x12ApplicationService\x12L\n" +
+	"\vGetSettings\x12\x1d.clockd.v1.GetSettingsRequest\x1a\x1e.clockd.v1.GetSettingsResponse\x12U\n" +
+	"\x0eChangeSettings\x12 .clockd.v1.ChangeSettingsRequest\x1a!.clockd.v1.ChangeSettingsResponseB=Z;github.com/clockd/clockd/clock/clockgrpc/clockd/v1;clockdv1b\x06proto3"
 
 var (
 	file_clockd_v1_clockd_proto_rawDescOnce sync.Once
@@ -4487,175 +4837,187 @@ func file_clockd_v1_clockd_proto_rawDescGZIP() []byte {
 }
 
 var file_clockd_v1_clockd_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_clockd_v1_clockd_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_clockd_v1_clockd_proto_goTypes = []any{
-	(State)(0),                    // 0: clockd.v1.State
-	(Condition)(0),                // 1: clockd.v1.Condition
-	(Delivery)(0),                 // 2: clockd.v1.Delivery
-	(AnswerKind)(0),               // 3: clockd.v1.AnswerKind
-	(Missed)(0),                   // 4: clockd.v1.Missed
-	(Overlap)(0),                  // 5: clockd.v1.Overlap
-	(Dst)(0),                      // 6: clockd.v1.Dst
-	(*Repeat)(nil),                // 7: clockd.v1.Repeat
-	(*Occurrence)(nil),            // 8: clockd.v1.Occurrence
-	(*BackfillProgress)(nil),      // 9: clockd.v1.BackfillProgress
-	(*RetryPolicy)(nil),           // 10: clockd.v1.RetryPolicy
-	(*AlarmSpec)(nil),             // 11: clockd.v1.AlarmSpec
-	(*Message)(nil),               // 12: clockd.v1.Message
-	(*Alarm)(nil),                 // 13: clockd.v1.Alarm
-	(*Blocker)(nil),               // 14: clockd.v1.Blocker
-	(*Attempt)(nil),               // 15: clockd.v1.Attempt
-	(*SetRequest)(nil),            // 16: clockd.v1.SetRequest
-	(*SetResponse)(nil),           // 17: clockd.v1.SetResponse
-	(*CancelRequest)(nil),         // 18: clockd.v1.CancelRequest
-	(*CancelResponse)(nil),        // 19: clockd.v1.CancelResponse
-	(*PauseRequest)(nil),          // 20: clockd.v1.PauseRequest
-	(*PauseResponse)(nil),         // 21: clockd.v1.PauseResponse
-	(*TriggerRequest)(nil),        // 22: clockd.v1.TriggerRequest
-	(*TriggerResponse)(nil),       // 23: clockd.v1.TriggerResponse
-	(*BackfillRequest)(nil),       // 24: clockd.v1.BackfillRequest
-	(*BackfillResponse)(nil),      // 25: clockd.v1.BackfillResponse
-	(*EndBackfillRequest)(nil),    // 26: clockd.v1.EndBackfillRequest
-	(*EndBackfillResponse)(nil),   // 27: clockd.v1.EndBackfillResponse
-	(*ResumeRequest)(nil),         // 28: clockd.v1.ResumeRequest
-	(*ResumeResponse)(nil),        // 29: clockd.v1.ResumeResponse
-	(*GetRequest)(nil),            // 30: clockd.v1.GetRequest
-	(*GetResponse)(nil),           // 31: clockd.v1.GetResponse
-	(*ListRequest)(nil),           // 32: clockd.v1.ListRequest
-	(*ListResponse)(nil),          // 33: clockd.v1.ListResponse
-	(*Problem)(nil),               // 34: clockd.v1.Problem
-	(*RingOccurrence)(nil),        // 35: clockd.v1.RingOccurrence
-	(*Ring)(nil),                  // 36: clockd.v1.Ring
-	(*RingsRequest)(nil),          // 37: clockd.v1.RingsRequest
-	(*RingsResponse)(nil),         // 38: clockd.v1.RingsResponse
-	(*AnswerRequest)(nil),         // 39: clockd.v1.AnswerRequest
-	(*AnswerResponse)(nil),        // 40: clockd.v1.AnswerResponse
-	(*OccurrencesRequest)(nil),    // 41: clockd.v1.OccurrencesRequest
-	(*OccurrencesResponse)(nil),   // 42: clockd.v1.OccurrencesResponse
-	(*NextOccurrence)(nil),        // 43: clockd.v1.NextOccurrence
-	(*BatchRequest)(nil),          // 44: clockd.v1.BatchRequest
-	(*BatchResponse)(nil),         // 45: clockd.v1.BatchResponse
-	(*BatchResult)(nil),           // 46: clockd.v1.BatchResult
-	(*Failure)(nil),               // 47: clockd.v1.Failure
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
+	(State)(0),                     // 0: clockd.v1.State
+	(Condition)(0),                 // 1: clockd.v1.Condition
+	(Delivery)(0),                  // 2: clockd.v1.Delivery
+	(AnswerKind)(0),                // 3: clockd.v1.AnswerKind
+	(Missed)(0),                    // 4: clockd.v1.Missed
+	(Overlap)(0),                   // 5: clockd.v1.Overlap
+	(Dst)(0),                       // 6: clockd.v1.Dst
+	(*Repeat)(nil),                 // 7: clockd.v1.Repeat
+	(*Occurrence)(nil),             // 8: clockd.v1.Occurrence
+	(*BackfillProgress)(nil),       // 9: clockd.v1.BackfillProgress
+	(*RetryPolicy)(nil),            // 10: clockd.v1.RetryPolicy
+	(*AlarmSpec)(nil),              // 11: clockd.v1.AlarmSpec
+	(*Message)(nil),                // 12: clockd.v1.Message
+	(*Alarm)(nil),                  // 13: clockd.v1.Alarm
+	(*Blocker)(nil),                // 14: clockd.v1.Blocker
+	(*Attempt)(nil),                // 15: clockd.v1.Attempt
+	(*SetRequest)(nil),             // 16: clockd.v1.SetRequest
+	(*SetResponse)(nil),            // 17: clockd.v1.SetResponse
+	(*CancelRequest)(nil),          // 18: clockd.v1.CancelRequest
+	(*CancelResponse)(nil),         // 19: clockd.v1.CancelResponse
+	(*PauseRequest)(nil),           // 20: clockd.v1.PauseRequest
+	(*PauseResponse)(nil),          // 21: clockd.v1.PauseResponse
+	(*TriggerRequest)(nil),         // 22: clockd.v1.TriggerRequest
+	(*TriggerResponse)(nil),        // 23: clockd.v1.TriggerResponse
+	(*BackfillRequest)(nil),        // 24: clockd.v1.BackfillRequest
+	(*BackfillResponse)(nil),       // 25: clockd.v1.BackfillResponse
+	(*EndBackfillRequest)(nil),     // 26: clockd.v1.EndBackfillRequest
+	(*EndBackfillResponse)(nil),    // 27: clockd.v1.EndBackfillResponse
+	(*ResumeRequest)(nil),          // 28: clockd.v1.ResumeRequest
+	(*ResumeResponse)(nil),         // 29: clockd.v1.ResumeResponse
+	(*GetRequest)(nil),             // 30: clockd.v1.GetRequest
+	(*GetResponse)(nil),            // 31: clockd.v1.GetResponse
+	(*ListRequest)(nil),            // 32: clockd.v1.ListRequest
+	(*ListResponse)(nil),           // 33: clockd.v1.ListResponse
+	(*Problem)(nil),                // 34: clockd.v1.Problem
+	(*RingOccurrence)(nil),         // 35: clockd.v1.RingOccurrence
+	(*Ring)(nil),                   // 36: clockd.v1.Ring
+	(*RingsRequest)(nil),           // 37: clockd.v1.RingsRequest
+	(*RingsResponse)(nil),          // 38: clockd.v1.RingsResponse
+	(*AnswerRequest)(nil),          // 39: clockd.v1.AnswerRequest
+	(*AnswerResponse)(nil),         // 40: clockd.v1.AnswerResponse
+	(*OccurrencesRequest)(nil),     // 41: clockd.v1.OccurrencesRequest
+	(*OccurrencesResponse)(nil),    // 42: clockd.v1.OccurrencesResponse
+	(*NextOccurrence)(nil),         // 43: clockd.v1.NextOccurrence
+	(*BatchRequest)(nil),           // 44: clockd.v1.BatchRequest
+	(*BatchResponse)(nil),          // 45: clockd.v1.BatchResponse
+	(*BatchResult)(nil),            // 46: clockd.v1.BatchResult
+	(*Failure)(nil),                // 47: clockd.v1.Failure
+	(*ApplicationSettings)(nil),    // 48: clockd.v1.ApplicationSettings
+	(*GetSettingsRequest)(nil),     // 49: clockd.v1.GetSettingsRequest
+	(*GetSettingsResponse)(nil),    // 50: clockd.v1.GetSettingsResponse
+	(*ChangeSettingsRequest)(nil),  // 51: clockd.v1.ChangeSettingsRequest
+	(*ChangeSettingsResponse)(nil), // 52: clockd.v1.ChangeSettingsResponse
+	(*durationpb.Duration)(nil),    // 53: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 54: google.protobuf.Timestamp
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
-	48, // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
-	49, // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
-	49, // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
-	48, // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
-	48, // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
-	4,  // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
-	5,  // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
-	6,  // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
-	49, // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
-	48, // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
-	49, // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
-	49, // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
-	49, // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
-	49, // 13: clockd.v1.Occurrence.triggered_at:type_name -> google.protobuf.Timestamp
-	9,  // 14: clockd.v1.Occurrence.backfill:type_name -> clockd.v1.BackfillProgress
-	49, // 15: clockd.v1.BackfillProgress.at:type_name -> google.protobuf.Timestamp
-	49, // 16: clockd.v1.BackfillProgress.due_at:type_name -> google.protobuf.Timestamp
-	48, // 17: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
-	48, // 18: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
-	49, // 19: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
-	48, // 20: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
-	7,  // 21: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
-	49, // 22: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
-	1,  // 23: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
-	10, // 24: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
-	48, // 25: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 26: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,  // 27: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	49, // 28: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	49, // 29: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	49, // 30: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	12, // 31: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	10, // 32: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	48, // 33: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,  // 34: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	49, // 35: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,  // 36: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	49, // 37: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	49, // 38: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	49, // 39: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	49, // 40: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	7,  // 41: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
-	8,  // 42: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	49, // 43: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	14, // 44: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
-	49, // 45: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	11, // 46: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	13, // 47: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 48: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 49: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 50: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
-	49, // 51: clockd.v1.BackfillRequest.from:type_name -> google.protobuf.Timestamp
-	49, // 52: clockd.v1.BackfillRequest.until:type_name -> google.protobuf.Timestamp
-	48, // 53: clockd.v1.BackfillRequest.pace:type_name -> google.protobuf.Duration
-	13, // 54: clockd.v1.BackfillResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 55: clockd.v1.EndBackfillResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 56: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	13, // 57: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	15, // 58: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,  // 59: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	49, // 60: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	49, // 61: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	13, // 62: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	13, // 63: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	48, // 64: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	49, // 65: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	49, // 66: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
-	49, // 67: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
-	49, // 68: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	49, // 69: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	48, // 70: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	35, // 71: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	36, // 72: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,  // 73: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	48, // 74: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	13, // 75: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	43, // 76: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	49, // 77: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	49, // 78: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	11, // 79: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	46, // 80: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,  // 81: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	47, // 82: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	34, // 83: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	16, // 84: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	18, // 85: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	20, // 86: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	28, // 87: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	22, // 88: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
-	24, // 89: clockd.v1.AlarmService.Backfill:input_type -> clockd.v1.BackfillRequest
-	26, // 90: clockd.v1.AlarmService.EndBackfill:input_type -> clockd.v1.EndBackfillRequest
-	30, // 91: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	32, // 92: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	44, // 93: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	37, // 94: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	39, // 95: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	41, // 96: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	17, // 97: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	19, // 98: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	21, // 99: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	29, // 100: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	23, // 101: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
-	25, // 102: clockd.v1.AlarmService.Backfill:output_type -> clockd.v1.BackfillResponse
-	27, // 103: clockd.v1.AlarmService.EndBackfill:output_type -> clockd.v1.EndBackfillResponse
-	31, // 104: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	33, // 105: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	45, // 106: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	38, // 107: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	40, // 108: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	42, // 109: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	97, // [97:110] is the sub-list for method output_type
-	84, // [84:97] is the sub-list for method input_type
-	84, // [84:84] is the sub-list for extension type_name
-	84, // [84:84] is the sub-list for extension extendee
-	0,  // [0:84] is the sub-list for field type_name
+	53,  // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
+	54,  // 1: clockd.v1.Repeat.anchor:type_name -> google.protobuf.Timestamp
+	54,  // 2: clockd.v1.Repeat.until:type_name -> google.protobuf.Timestamp
+	53,  // 3: clockd.v1.Repeat.jitter:type_name -> google.protobuf.Duration
+	53,  // 4: clockd.v1.Repeat.latest_after:type_name -> google.protobuf.Duration
+	4,   // 5: clockd.v1.Repeat.missed:type_name -> clockd.v1.Missed
+	5,   // 6: clockd.v1.Repeat.overlap:type_name -> clockd.v1.Overlap
+	6,   // 7: clockd.v1.Repeat.dst:type_name -> clockd.v1.Dst
+	54,  // 8: clockd.v1.Repeat.from:type_name -> google.protobuf.Timestamp
+	53,  // 9: clockd.v1.Repeat.missed_window:type_name -> google.protobuf.Duration
+	54,  // 10: clockd.v1.Occurrence.at:type_name -> google.protobuf.Timestamp
+	54,  // 11: clockd.v1.Occurrence.next_at:type_name -> google.protobuf.Timestamp
+	54,  // 12: clockd.v1.Occurrence.previous_at:type_name -> google.protobuf.Timestamp
+	54,  // 13: clockd.v1.Occurrence.triggered_at:type_name -> google.protobuf.Timestamp
+	9,   // 14: clockd.v1.Occurrence.backfill:type_name -> clockd.v1.BackfillProgress
+	54,  // 15: clockd.v1.BackfillProgress.at:type_name -> google.protobuf.Timestamp
+	54,  // 16: clockd.v1.BackfillProgress.due_at:type_name -> google.protobuf.Timestamp
+	53,  // 17: clockd.v1.RetryPolicy.initial:type_name -> google.protobuf.Duration
+	53,  // 18: clockd.v1.RetryPolicy.cap:type_name -> google.protobuf.Duration
+	54,  // 19: clockd.v1.AlarmSpec.ring_at:type_name -> google.protobuf.Timestamp
+	53,  // 20: clockd.v1.AlarmSpec.delay:type_name -> google.protobuf.Duration
+	7,   // 21: clockd.v1.AlarmSpec.repeat:type_name -> clockd.v1.Repeat
+	54,  // 22: clockd.v1.AlarmSpec.latest_ring_at:type_name -> google.protobuf.Timestamp
+	1,   // 23: clockd.v1.AlarmSpec.if:type_name -> clockd.v1.Condition
+	10,  // 24: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
+	53,  // 25: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
+	2,   // 26: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
+	0,   // 27: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	54,  // 28: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	54,  // 29: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	54,  // 30: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	12,  // 31: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	10,  // 32: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	53,  // 33: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,   // 34: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	54,  // 35: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,   // 36: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	54,  // 37: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	54,  // 38: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	54,  // 39: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	54,  // 40: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,   // 41: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,   // 42: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	54,  // 43: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	14,  // 44: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	54,  // 45: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	11,  // 46: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	13,  // 47: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 48: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 49: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 50: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
+	54,  // 51: clockd.v1.BackfillRequest.from:type_name -> google.protobuf.Timestamp
+	54,  // 52: clockd.v1.BackfillRequest.until:type_name -> google.protobuf.Timestamp
+	53,  // 53: clockd.v1.BackfillRequest.pace:type_name -> google.protobuf.Duration
+	13,  // 54: clockd.v1.BackfillResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 55: clockd.v1.EndBackfillResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 56: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 57: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	15,  // 58: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,   // 59: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	54,  // 60: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	54,  // 61: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	13,  // 62: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	13,  // 63: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	53,  // 64: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	54,  // 65: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	54,  // 66: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
+	54,  // 67: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
+	54,  // 68: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	54,  // 69: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	53,  // 70: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	35,  // 71: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	36,  // 72: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,   // 73: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	53,  // 74: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	13,  // 75: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	43,  // 76: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	54,  // 77: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	54,  // 78: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	11,  // 79: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	46,  // 80: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,   // 81: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	47,  // 82: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	34,  // 83: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	54,  // 84: clockd.v1.ApplicationSettings.changed_at:type_name -> google.protobuf.Timestamp
+	48,  // 85: clockd.v1.GetSettingsResponse.settings:type_name -> clockd.v1.ApplicationSettings
+	48,  // 86: clockd.v1.ChangeSettingsResponse.settings:type_name -> clockd.v1.ApplicationSettings
+	16,  // 87: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	18,  // 88: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	20,  // 89: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	28,  // 90: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	22,  // 91: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
+	24,  // 92: clockd.v1.AlarmService.Backfill:input_type -> clockd.v1.BackfillRequest
+	26,  // 93: clockd.v1.AlarmService.EndBackfill:input_type -> clockd.v1.EndBackfillRequest
+	30,  // 94: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	32,  // 95: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	44,  // 96: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	37,  // 97: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	39,  // 98: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	41,  // 99: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	49,  // 100: clockd.v1.ApplicationService.GetSettings:input_type -> clockd.v1.GetSettingsRequest
+	51,  // 101: clockd.v1.ApplicationService.ChangeSettings:input_type -> clockd.v1.ChangeSettingsRequest
+	17,  // 102: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	19,  // 103: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	21,  // 104: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	29,  // 105: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	23,  // 106: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
+	25,  // 107: clockd.v1.AlarmService.Backfill:output_type -> clockd.v1.BackfillResponse
+	27,  // 108: clockd.v1.AlarmService.EndBackfill:output_type -> clockd.v1.EndBackfillResponse
+	31,  // 109: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	33,  // 110: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	45,  // 111: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	38,  // 112: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	40,  // 113: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	42,  // 114: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	50,  // 115: clockd.v1.ApplicationService.GetSettings:output_type -> clockd.v1.GetSettingsResponse
+	52,  // 116: clockd.v1.ApplicationService.ChangeSettings:output_type -> clockd.v1.ChangeSettingsResponse
+	102, // [102:117] is the sub-list for method output_type
+	87,  // [87:102] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
@@ -4691,15 +5053,16 @@ func file_clockd_v1_clockd_proto_init() {
 		(*Ring_Binary)(nil),
 	}
 	file_clockd_v1_clockd_proto_msgTypes[31].OneofWrappers = []any{}
+	file_clockd_v1_clockd_proto_msgTypes[44].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_clockd_v1_clockd_proto_rawDesc), len(file_clockd_v1_clockd_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   41,
+			NumMessages:   46,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   2,
 		},
 		GoTypes:           file_clockd_v1_clockd_proto_goTypes,
 		DependencyIndexes: file_clockd_v1_clockd_proto_depIdxs,

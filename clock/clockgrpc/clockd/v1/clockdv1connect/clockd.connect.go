@@ -25,6 +25,8 @@ const _ = connect.IsAtLeastVersion1_13_0
 const (
 	// AlarmServiceName is the fully-qualified name of the AlarmService service.
 	AlarmServiceName = "clockd.v1.AlarmService"
+	// ApplicationServiceName is the fully-qualified name of the ApplicationService service.
+	ApplicationServiceName = "clockd.v1.ApplicationService"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -63,6 +65,12 @@ const (
 	// AlarmServiceOccurrencesProcedure is the fully-qualified name of the AlarmService's Occurrences
 	// RPC.
 	AlarmServiceOccurrencesProcedure = "/clockd.v1.AlarmService/Occurrences"
+	// ApplicationServiceGetSettingsProcedure is the fully-qualified name of the ApplicationService's
+	// GetSettings RPC.
+	ApplicationServiceGetSettingsProcedure = "/clockd.v1.ApplicationService/GetSettings"
+	// ApplicationServiceChangeSettingsProcedure is the fully-qualified name of the ApplicationService's
+	// ChangeSettings RPC.
+	ApplicationServiceChangeSettingsProcedure = "/clockd.v1.ApplicationService/ChangeSettings"
 )
 
 // AlarmServiceClient is a client for the clockd.v1.AlarmService service.
@@ -521,4 +529,114 @@ func (UnimplementedAlarmServiceHandler) Answer(context.Context, *v1.AnswerReques
 
 func (UnimplementedAlarmServiceHandler) Occurrences(context.Context, *v1.OccurrencesRequest) (*v1.OccurrencesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.AlarmService.Occurrences is not implemented"))
+}
+
+// ApplicationServiceClient is a client for the clockd.v1.ApplicationService service.
+type ApplicationServiceClient interface {
+	// GetSettings shows the settings of an application.
+	GetSettings(context.Context, *v1.GetSettingsRequest) (*v1.GetSettingsResponse, error)
+	// ChangeSettings makes the next version of an application's settings. The caller needs a token with the role admin, also where other
+	// calls need none. It may be repeated.
+	ChangeSettings(context.Context, *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error)
+}
+
+// NewApplicationServiceClient constructs a client for the clockd.v1.ApplicationService service. By
+// default, it uses the Connect protocol with the binary Protobuf Codec, asks for gzipped responses,
+// and sends uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the
+// connect.WithGRPC() or connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) ApplicationServiceClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	applicationServiceMethods := v1.File_clockd_v1_clockd_proto.Services().ByName("ApplicationService").Methods()
+	return &applicationServiceClient{
+		getSettings: connect.NewClient[v1.GetSettingsRequest, v1.GetSettingsResponse](
+			httpClient,
+			baseURL+ApplicationServiceGetSettingsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("GetSettings")),
+			connect.WithClientOptions(opts...),
+		),
+		changeSettings: connect.NewClient[v1.ChangeSettingsRequest, v1.ChangeSettingsResponse](
+			httpClient,
+			baseURL+ApplicationServiceChangeSettingsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("ChangeSettings")),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// applicationServiceClient implements ApplicationServiceClient.
+type applicationServiceClient struct {
+	getSettings    *connect.Client[v1.GetSettingsRequest, v1.GetSettingsResponse]
+	changeSettings *connect.Client[v1.ChangeSettingsRequest, v1.ChangeSettingsResponse]
+}
+
+// GetSettings calls clockd.v1.ApplicationService.GetSettings.
+func (c *applicationServiceClient) GetSettings(ctx context.Context, req *v1.GetSettingsRequest) (*v1.GetSettingsResponse, error) {
+	response, err := c.getSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ChangeSettings calls clockd.v1.ApplicationService.ChangeSettings.
+func (c *applicationServiceClient) ChangeSettings(ctx context.Context, req *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error) {
+	response, err := c.changeSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ApplicationServiceHandler is an implementation of the clockd.v1.ApplicationService service.
+type ApplicationServiceHandler interface {
+	// GetSettings shows the settings of an application.
+	GetSettings(context.Context, *v1.GetSettingsRequest) (*v1.GetSettingsResponse, error)
+	// ChangeSettings makes the next version of an application's settings. The caller needs a token with the role admin, also where other
+	// calls need none. It may be repeated.
+	ChangeSettings(context.Context, *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error)
+}
+
+// NewApplicationServiceHandler builds an HTTP handler from the service implementation. It returns
+// the path on which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	applicationServiceMethods := v1.File_clockd_v1_clockd_proto.Services().ByName("ApplicationService").Methods()
+	applicationServiceGetSettingsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceGetSettingsProcedure,
+		svc.GetSettings,
+		connect.WithSchema(applicationServiceMethods.ByName("GetSettings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	applicationServiceChangeSettingsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceChangeSettingsProcedure,
+		svc.ChangeSettings,
+		connect.WithSchema(applicationServiceMethods.ByName("ChangeSettings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/clockd.v1.ApplicationService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case ApplicationServiceGetSettingsProcedure:
+			applicationServiceGetSettingsHandler.ServeHTTP(w, r)
+		case ApplicationServiceChangeSettingsProcedure:
+			applicationServiceChangeSettingsHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedApplicationServiceHandler returns CodeUnimplemented from all methods.
+type UnimplementedApplicationServiceHandler struct{}
+
+func (UnimplementedApplicationServiceHandler) GetSettings(context.Context, *v1.GetSettingsRequest) (*v1.GetSettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.ApplicationService.GetSettings is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) ChangeSettings(context.Context, *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("clockd.v1.ApplicationService.ChangeSettings is not implemented"))
 }

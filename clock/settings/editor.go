@@ -1,0 +1,148 @@
+package settings
+
+import (
+	"context"
+	"errors"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// View is a version of an application's settings as people and programs see it: without secrets.
+type View struct {
+	Application string
+	Version     int64         // 0: the application never had settings
+	ChangedAt   clock.Instant // clock.NoInstant for version 0
+	ChangedBy   string        // empty for version 0
+	Document    string        // JSON; Editor.Change takes it back. Empty if the settings cannot be read
+	Effective   string        // JSON with what applies for each member; empty if the settings cannot be read
+	Unreadable  error         // why the settings cannot be read; it repeats no part of the document
+}
+
+// Applied says what a node applies for an application.
+type Applied struct {
+	Version       int64            // version of the settings; 0: the defaults
+	Target        clock.TargetKind // where rings go; NoTarget: nowhere, the alarms wait
+	Subscribable  bool             // the stream takes subscribers: rings may go there, or did so a short time ago
+	Reservable    bool             // workers may reserve the application's rings: alarms may ring to the target pull
+	DefaultTarget clock.TargetKind // where the rings of applications go whose settings name no target
+}
+
+// Stored is the part of the database that an Editor uses.
+type Stored interface {
+	Settings(ctx context.Context, application string) (Version, error)
+	SettingsHistory(ctx context.Context, application string, limit int) ([]Version, error)
+	ChangeSettings(ctx context.Context, change Change) (Version, error)
+}
+
+// EditorDeps are the parts of an Editor.
+type EditorDeps struct {
+	Form   *Form
+	Stored Stored
+	Now    func(ctx context.Context) (clock.Instant, error) // database's time
+	// DefaultTarget is where the rings of applications go whose settings name no target. NoTarget: it depends on the
+	// node.
+	DefaultTarget clock.TargetKind
+}
+
+// Editor reads and changes settings for people and programs. Each of its calls reads the database.
+type Editor struct{ EditorDeps }
+
+// NewEditor returns an Editor.
+func NewEditor(deps EditorDeps) *Editor { return &Editor{deps} }
+
+// Get returns the current settings of the application.
+func (e *Editor) Get(ctx context.Context, application string) (View, error) {
+	v, err := e.Stored.Settings(ctx, application)
+	if err != nil {
+		return View{}, err
+	}
+	return e.View(&v), nil
+}
+
+// History returns at most limit versions, the newest first.
+func (e *Editor) History(ctx context.Context, application string, limit int) ([]View, error) {
+	versions, err := e.Stored.SettingsHistory(ctx, application, limit)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]View, len(versions))
+	for i := range versions {
+		views[i] = e.View(&versions[i])
+	}
+	return views, nil
+}
+
+// Request asks that an application's settings become a document.
+type Request struct {
+	Application string
+	Document    string // a value that people do not see may be given as they see it: then the stored value stays
+	IfVersion   int64  // condition on the version; AnyVersion: none
+	By          clock.Actor
+}
+
+// changeTries is the most tries of a change without a condition. Each further one follows another person's change.
+const changeTries = 5
+
+// Change makes the next version of the application's settings. A document that changes nothing makes none, nor does the
+// repeat of a change with a condition: then the next version already has the document, from the same person. A
+// *clock.Error of kind clock.ErrInvalid names the field at fault; clock.ErrPrecondition says that the settings have
+// another version.
+func (e *Editor) Change(ctx context.Context, r Request) (View, error) {
+	for try := 1; ; try++ {
+		v, err := e.change(ctx, r)
+		if errors.Is(err, clock.ErrPrecondition) && r.IfVersion == AnyVersion && try < changeTries {
+			continue
+		}
+		if err != nil {
+			return View{}, err
+		}
+		return e.View(&v), nil
+	}
+}
+
+// change changes the version that it reads, because the document may refer to values of it.
+func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
+	before, err := e.Stored.Settings(ctx, r.Application)
+	if err != nil {
+		return Version{}, err
+	}
+	was, unreadable := e.parse(&before) // no value of unreadable settings stays
+	document, err := e.Form.Revise(&was, r.Document)
+	same := err == nil && unreadable == nil && before.Version > 0 && document == e.Form.Encode(&was)
+	repeated := same && r.IfVersion == before.Version-1 && r.By.Name == before.ChangedBy
+	switch {
+	case r.IfVersion != AnyVersion && r.IfVersion != before.Version && !repeated:
+		return Version{}, OtherVersion(r.Application, before.Version, r.IfVersion)
+	case err != nil:
+		return Version{}, err
+	case same:
+		return before, nil
+	}
+	now, err := e.Now(ctx)
+	if err != nil {
+		return Version{}, err
+	}
+	return e.Stored.ChangeSettings(ctx, Change{
+		Application: r.Application, Document: document, At: now, By: r.By, IfVersion: before.Version,
+	})
+}
+
+// parse reads the document of a version.
+func (e *Editor) parse(v *Version) (Settings, error) {
+	if v.Version == 0 {
+		return Settings{}, nil
+	}
+	return e.Form.Parse(v.Document)
+}
+
+// View returns a stored version as people see it.
+func (e *Editor) View(v *Version) View {
+	view := View{Application: v.Application, Version: v.Version, ChangedAt: v.ChangedAt, ChangedBy: v.ChangedBy}
+	s, err := e.parse(v)
+	if err != nil {
+		view.Unreadable = err
+		return view
+	}
+	view.Document, view.Effective = e.Form.Redacted(&s), e.Form.Effective(&s, e.DefaultTarget)
+	return view
+}

@@ -1,0 +1,235 @@
+package settings_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/settings"
+)
+
+// memory is a database with the versions of one application.
+type memory struct {
+	versions []settings.Version // oldest first
+	between  func()             // called once, before a change is stored
+}
+
+func (m *memory) Settings(_ context.Context, application string) (settings.Version, error) {
+	if len(m.versions) == 0 {
+		return settings.Version{Application: application, ChangedAt: clock.NoInstant}, nil
+	}
+	return m.versions[len(m.versions)-1], nil
+}
+
+func (m *memory) SettingsHistory(context.Context, string, int) ([]settings.Version, error) {
+	return m.versions, nil
+}
+
+func (m *memory) ChangeSettings(ctx context.Context, c settings.Change) (settings.Version, error) {
+	if between := m.between; between != nil {
+		m.between = nil
+		between()
+	}
+	before, _ := m.Settings(ctx, c.Application)
+	if c.IfVersion != before.Version {
+		return settings.Version{}, settings.OtherVersion(c.Application, before.Version, c.IfVersion)
+	}
+	v := settings.Version{Application: c.Application, Version: c.IfVersion + 1, Document: c.Document, ChangedAt: c.At,
+		ChangedBy: c.By.Name}
+	m.versions = append(m.versions, v)
+	return v, nil
+}
+
+// stored returns the current document as it is stored.
+func (m *memory) stored() string { return m.versions[len(m.versions)-1].Document }
+
+func (m *memory) editor() *settings.Editor {
+	return settings.NewEditor(settings.EditorDeps{
+		Form: form, Stored: m, DefaultTarget: clock.TargetStream,
+		Now: func(context.Context) (clock.Instant, error) { return clock.Instant(1000 * (len(m.versions) + 1)), nil },
+	})
+}
+
+func (m *memory) change(document string, ifVersion int64, by string) (settings.View, error) {
+	return m.editor().Change(context.Background(), settings.Request{
+		Application: "shop", Document: document, IfVersion: ifVersion, By: clock.Actor{Name: by},
+	})
+}
+
+const full = `{"pigeon":{"place":"roof","note":"hush","size":"small","wait":"15s","birds":3,` +
+	`"rings":{"a":"gold","b":"tin"},"seals":["wax","clay"]}}`
+
+// A value as people see it stands for the stored value. Another text replaces it.
+func TestPeopleGiveBackWhatTheySee(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, change, with, want string }{
+		{"all stays", ``, ``, full},
+		{"another field changes", `"birds":3`, `"birds":4`, strings.Replace(full, `"birds":3`, `"birds":4`, 1)},
+		{"a text changes", `"a":"..."`, `"a":"silver"`, strings.Replace(full, "gold", "silver", 1)},
+		{"a text goes", `"a":"...",`, ``, strings.Replace(full, `"a":"gold",`, "", 1)},
+		{"a redacted text changes", `h...`, `new`, strings.Replace(full, "hush", "new", 1)},
+		{"a secret comes first", `"seals":[`, `"seals":["gum",`, ""},
+		{"the older secret goes", `,"seal..."`, ``, strings.Replace(full, `,"clay"`, "", 1)},
+		{"a secret is replaced by its text", `"seal...","seal..."`, `"clay","seal..."`,
+			strings.Replace(full, `"wax","clay"`, `"clay","wax"`, 1)},
+	} {
+		m := &memory{versions: []settings.Version{{Application: "shop", Version: 1, Document: full}}}
+		shown, err := m.editor().Get(t.Context(), "shop")
+		if err != nil || strings.Contains(shown.Document+shown.Effective, "gold") {
+			t.Fatalf("%+v, %v", shown, err)
+		}
+		given := shown.Document
+		if c.change != "" {
+			if given = strings.Replace(given, c.change, c.with, 1); given == shown.Document {
+				t.Fatalf("%s: %s has no %s", c.name, given, c.change)
+			}
+		}
+		after, err := m.change(given, 1, "ops")
+		if c.want == "" { // the form allows two seals
+			if err == nil || m.stored() != full {
+				t.Errorf("%s: three secrets are stored: %s", c.name, m.stored())
+			}
+			continue
+		}
+		if err != nil || m.stored() != c.want {
+			t.Errorf("%s: %v, stored is\n%s, want\n%s", c.name, err, m.stored(), c.want)
+		}
+		version := int64(len(m.versions))
+		if after.Version != version || (c.want == full) != (version == 1) {
+			t.Errorf("%s: version %d", c.name, after.Version)
+		}
+	}
+}
+
+// A value as people see it is refused if none is stored: else the three dots would be stored.
+func TestShownValuesWithoutAStoredOneAreRefused(t *testing.T) {
+	t.Parallel()
+	unreadable := settings.Version{Application: "shop", Version: 1, Document: `{"later":1}`}
+	for _, c := range []struct {
+		before    []settings.Version
+		document  string
+		field     string
+		wantError bool
+	}{
+		{nil, `{"pigeon":{"place":"roof","seals":["seal..."]}}`, "pigeon.seals[0]", true},
+		{nil, `{"pigeon":{"place":"roof","rings":{"a":"..."},"seals":["wax"]}}`, "pigeon.rings.a", true},
+		{nil, `{"pigeon":{"place":"roof","note":"h...","seals":["wax"]}}`, "pigeon.note", true},
+		{[]settings.Version{unreadable}, `{"pigeon":{"place":"roof","seals":["seal..."]}}`, "pigeon.seals[0]", true},
+		{[]settings.Version{unreadable}, `{"pigeon":{"place":"roof","seals":["wax"]}}`, "", false},
+		{[]settings.Version{{Application: "shop", Version: 1, Document: full}},
+			`{"pigeon":{"place":"roof","note":"x...","rings":{"a":"..."},"seals":["seal..."]}}`, "pigeon.note", true},
+		{[]settings.Version{{Application: "shop", Version: 1, Document: full}},
+			`{"pigeon":{"place":"roof","rings":{"a":"...","c":"..."},"seals":["seal..."]}}`, "pigeon.rings.c", true},
+	} {
+		m := &memory{versions: c.before}
+		_, err := m.change(c.document, settings.AnyVersion, "ops")
+		var wrong *clock.Error
+		if errors.As(err, &wrong) != c.wantError ||
+			c.wantError && (wrong.Field != c.field || wrong.Code != clock.CodeInvalidValue) {
+			t.Errorf("%s: %v", c.document, err)
+		}
+	}
+}
+
+// A condition names the version that the document was made of. The repeat of a change is known by its content and its
+// person. A change that changes nothing makes no version.
+func TestChangesHoldTheirCondition(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	steps := []struct {
+		document  string
+		ifVersion int64
+		by        string
+		version   int64 // after it; 0: refused
+	}{
+		{`{}`, 1, "ops", 0}, {`{"max_rings":3}`, 0, "ops", 1},
+		{`{"max_rings":3}`, 0, "ops", 1},                      // a repeat
+		{`{"max_rings":3}`, 0, "others", 0},                   // another person
+		{`{ "max_rings": 3 }`, 1, "others", 1},                // nothing to change
+		{`{"max_rings":3}`, settings.AnyVersion, "others", 1}, // nor here
+		{`{"max_rings":4}`, 0, "ops", 0}, {`{"max_rings":0}`, 0, "ops", 0}, {`{}`, 1, "ops", 2},
+		{`{"max_rings":3}`, 0, "ops", 0}, // two versions later it is no repeat
+		{`{"max_rings":5}`, settings.AnyVersion, "ops", 3},
+	}
+	for i, s := range steps {
+		v, err := m.change(s.document, s.ifVersion, s.by)
+		if refused := errors.Is(err, clock.ErrPrecondition); refused != (s.version == 0) || v.Version != s.version {
+			t.Errorf("step %d: version %d, %v, want %d", i, v.Version, err, s.version)
+		}
+	}
+	if history, _ := m.editor().History(t.Context(), "shop", 10); len(history) != 3 || history[2].ChangedAt != 3000 {
+		t.Errorf("history: %+v", history)
+	}
+}
+
+// A change without a condition is made of the version that comes between. One with a condition is refused.
+func TestChangesBetweenAreNotLost(t *testing.T) {
+	t.Parallel()
+	for _, ifVersion := range []int64{settings.AnyVersion, 1} {
+		m := &memory{versions: []settings.Version{{Application: "shop", Version: 1, Document: full}}}
+		m.between = func() {
+			if _, err := m.change(strings.Replace(full, "gold", "silver", 1), 1, "others"); err != nil {
+				t.Error(err)
+			}
+		}
+		shown, _ := m.editor().Get(t.Context(), "shop")
+		_, err := m.change(strings.Replace(shown.Document, `"birds":3`, `"birds":5`, 1), ifVersion, "ops")
+		want := strings.NewReplacer("gold", "silver", `"birds":3`, `"birds":5`).Replace(full)
+		if ifVersion == settings.AnyVersion && (err != nil || m.stored() != want) {
+			t.Errorf("%v, stored is %s", err, m.stored())
+		}
+		if ifVersion == 1 && (!errors.Is(err, clock.ErrPrecondition) || strings.Contains(m.stored(), `"birds":5`)) {
+			t.Errorf("%v, stored is %s", err, m.stored())
+		}
+	}
+}
+
+// A document that would be too long to be read again is refused, also if the given one is shorter.
+func TestDocumentsThatGrowAreRefused(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("<", settings.MaxDocument/4) // each takes six bytes in the stored document
+	m := &memory{}
+	_, err := m.change(fmt.Sprintf(`{"pigeon":{"place":"roof","rings":{"a":%q},"seals":["wax"]}}`, long), 0, "ops")
+	wrong, is := errors.AsType[*clock.Error](err)
+	if !is || wrong.Code != clock.CodeOutOfRange || len(m.versions) != 0 {
+		t.Errorf("%v, %d versions", err, len(m.versions))
+	}
+}
+
+// No document makes Revise panic. Its result can be read, and is the same again when it is given back as people see it.
+func FuzzRevise(f *testing.F) {
+	before, err := form.Parse(full)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(form.Redacted(&before))
+	f.Add(full)
+	f.Add(`{"pigeon":{"place":"a","note":"h...","rings":{"a":"..."},"seals":["seal...","seal..."]}}`)
+	f.Add(`{"owl":{"tree":null},"pigeon":null,"paused":true}`)
+	f.Fuzz(func(t *testing.T, document string) {
+		after, err := form.Revise(&before, document)
+		if err != nil {
+			if !errors.Is(err, clock.ErrInvalid) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		s, err := form.Parse(after)
+		if err != nil {
+			t.Fatalf("%s becomes %s: %v", document, after, err)
+		}
+		if loft := pigeon.Of(&s); loft != nil {
+			for _, text := range loft.Rings {
+				if text == "..." {
+					t.Errorf("%s becomes %s", document, after)
+				}
+			}
+		}
+		if again, err := form.Revise(&s, form.Redacted(&s)); err != nil || again != after {
+			t.Errorf("%s is shown as %s, which becomes %s: %v", after, form.Redacted(&s), again, err)
+		}
+	})
+}
