@@ -13,7 +13,7 @@ type Act struct {
 	Actor       string          `json:"actor"`       // name of the token, or of the person who ran a command; empty: anyone
 	Token       string          `json:"token"`       // id of the token; empty: none
 	From        string          `json:"from"`        // address of the client; empty: a command on the database
-	Action      string          `json:"action"`      // kick, discard, pause, resume, trigger, settings, token_create, token_rotate or token_revoke
+	Action      string          `json:"action"`      // pause, settings, token_create, denied, login and so on
 	Application string          `json:"application"` // empty: none
 	Subject     string          `json:"subject"`     // business id, or id of a token; empty: the application itself
 	Before      json.RawMessage `json:"before"`      // what has changed; null: there was nothing

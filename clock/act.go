@@ -14,8 +14,8 @@ type Act struct {
 	ID int64
 	At Instant
 	Actor
-	// Action is kick, discard, pause, resume, trigger, backfill, end_backfill, settings, token_create, token_rotate or
-	// token_revoke.
+	// Action is kick, discard, pause, resume, trigger, backfill, end_backfill, settings, token_create, token_rotate,
+	// token_revoke, denied or login (package access).
 	Action      string
 	Application string // "": none
 	Subject     string // business id, or id of a token; "": the application itself

@@ -338,6 +338,8 @@ type Zones interface {
 type Audit interface {
 	// Acts returns acts, the newest first.
 	Acts(ctx context.Context, q clock.ActsQuery) ([]clock.Act, error)
+	// AddActs adds acts that are of no transaction of their own. After clock.ErrUnconfirmed they may have been added.
+	AddActs(ctx context.Context, acts []clock.Act) error
 	// PurgeActs deletes acts from before an instant (exclusive), the oldest first and at most limit. It returns how
 	// many it deleted.
 	PurgeActs(ctx context.Context, before clock.Instant, limit int) (int, error)

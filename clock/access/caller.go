@@ -53,6 +53,9 @@ func (c *Caller) Allow(need Need) error {
 		c.token.Name, c.token.Role, strings.Join(RolesWith(need), ", ")))
 }
 
+// Operates reports whether the caller has a token of an operator or an admin.
+func (c *Caller) Operates() bool { return c.token != nil && c.token.Role.Allows(Operate) }
+
 // Cover returns a clock.ErrForbidden unless the caller may use the application.
 func (c *Caller) Cover(application string) error {
 	if c.Covers(application) {

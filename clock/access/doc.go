@@ -10,6 +10,7 @@
 //	mode.go          when a request needs a token
 //	watch.go         all tokens in memory, current within 2 s
 //	limit.go         operations of a token, and failed authentications of an address
+//	trail.go         refusals and logins, for the audit
 //
 // # Invariants
 //
@@ -24,10 +25,13 @@
 //     (Watch.Check), and for streams of rings (Watch.Keep).
 //  6. The requests of a service that needs no token are those of Anyone. They end when a token is needed.
 //  7. An address with too many failed authentications may still send valid tokens. The memory for addresses is bounded.
+//  8. Refusals and logins are acts of the audit, written within some seconds. Their number is bounded: a flood of
+//     refused requests neither fills the database nor delays a request.
 //
 // # Failures, effects and remedies
 //
 //	database away                   the known tokens work; a revocation does not hold yet    it is read when the database is back
 //	token cannot be read            it opens nothing; the others work                        clockd token list says why
 //	last uses cannot be written     they are written with the next                           no action needed
+//	refusals cannot be written      the first of them are written later, others are counted  no action needed
 package access

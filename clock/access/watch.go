@@ -51,6 +51,7 @@ type Config struct {
 type Deps struct {
 	Source Source
 	Now    func() (clock.Instant, error) // database's time; an error while it is not known
+	Trail  *Trail                        // records refusals and logins; nil: nothing does
 	Log    *slog.Logger
 }
 
@@ -235,6 +236,20 @@ func (w *Watch) Check(c *Caller) error {
 	}
 	_, err := w.valid(c.token.ID, c.secret, w.time())
 	return err
+}
+
+// Refused records the refusal of a request.
+func (w *Watch) Refused(r Refusal) {
+	if w.deps.Trail != nil {
+		w.deps.Trail.Refused(r)
+	}
+}
+
+// Used records that a caller that operates has sent a request from an address.
+func (w *Watch) Used(c *Caller, from string) {
+	if w.deps.Trail != nil {
+		w.deps.Trail.Used(c, from)
+	}
 }
 
 // Keep returns a context that ends when the caller's token is not valid any more, at most about a second later. Call

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,7 @@ type testTokens struct {
 	t      *testing.T
 	source tokenSource
 	rate   int // operations a second of a token; 0: no limit
+	trail  *access.Trail
 }
 
 // add adds a token and returns the header that names it.
@@ -54,6 +56,7 @@ func (k *testTokens) watch() *access.Watch {
 	k.t.Helper()
 	w := access.NewWatch(access.Config{Mode: access.Required, Rate: k.rate}, access.Deps{
 		Source: k.source, Now: func() (clock.Instant, error) { return 2, nil }, Log: slog.New(slog.DiscardHandler),
+		Trail: k.trail,
 	})
 	if err := w.Load(k.t.Context()); err != nil {
 		k.t.Fatal(err)
@@ -179,6 +182,73 @@ func TestRefusalsFollowTheContract(t *testing.T) {
 	h.expect(403, clock.CodeForbidden, "GET", "/v1/applications/bank/alarms", "", reader)
 	h.expect(200, "", "GET", alarms, "", reader)
 	h.expect(200, "", "GET", "/readyz", "")
+}
+
+// The audit has who was refused what, and where operators come from. It has no other failures.
+func TestRefusalsAndLoginsAreRecorded(t *testing.T) {
+	t.Parallel()
+	var acts []clock.Act
+	trail := access.NewTrail(access.TrailDeps{
+		Now: func() (clock.Instant, error) { return 2, nil }, Log: quiet(),
+		Write: func(_ context.Context, written []clock.Act) error {
+			acts = append(acts, written...)
+			return nil
+		},
+	})
+	tokens := &testTokens{t: t, trail: trail}
+	reader, ops := tokens.add("eyes", access.Reader, "shop"), tokens.add("ops", access.Operator, "*")
+	h := start(t, func(su *setup) { su.deps.Access = tokens.watch() })
+	h.client = &http.Client{Transport: h.transport}
+	for range 2 {
+		h.do("GET", alarms, "", "X-Request-Id: one")
+	}
+	h.do("GET", "/v1/nodes", "", "Authorization: Bearer x")
+	h.do("POST", alarms+"/1/kick", "", reader)
+	h.do("GET", "/v1/applications/bank/alarms", "", reader)
+	h.do("POST", alarms+"/1/kick", "", ops, "Origin: http://evil.example")
+	h.do("GET", alarms, "", reader)
+	h.do("GET", alarms+"/unknown", "", ops)
+	h.do("PUT", alarms+"/1", "{", ops)
+	h.do("GET", "/v1/unknown", "", ops)
+	h.do("GET", "/healthz", "")
+	for range 30 {
+		h.do("GET", "/v1/stats", "")
+	}
+	if err := trail.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range acts {
+		if a.From != "127.0.0.1" || a.Before != "" || a.Subject != "" || a.At != 2 {
+			t.Errorf("%+v", a)
+		}
+		var after struct {
+			Code, Request, Role, Detail string
+			RequestID                   string `json:"request_id"`
+			Count                       int
+		}
+		if err := json.Unmarshal([]byte(a.After), &after); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(a.Action, " ", a.Name, " ", a.Application, " ", after.Code, " ", after.Request,
+			" ", after.Count, after.Role))
+		if a.Action == access.ActionDenied && (after.Detail == "" || after.RequestID == "" || (a.Token == "") != (a.Name == "")) {
+			t.Errorf("%+v", a)
+		}
+	}
+	want := []string{
+		"denied  shop unauthenticated GET /v1/applications/{application}/alarms 2",
+		"denied   unauthenticated GET /v1/nodes 1",
+		"denied eyes shop forbidden POST /v1/applications/{application}/alarms/{business_id}/kick 1",
+		"denied eyes bank forbidden GET /v1/applications/{application}/alarms 1",
+		"denied  shop cross_site POST /v1/applications/{application}/alarms/{business_id}/kick 1",
+		"login ops    0operator",
+		"denied   unauthenticated GET /v1/stats 17",
+		"denied   rate_limited GET /v1/stats 13",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") || !strings.Contains(acts[0].After, `"request_id":"one"`) {
+		t.Errorf("recorded is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // Lists over several applications have the covered ones alone.

@@ -23,6 +23,10 @@ type Access interface {
 	// Keep returns a context that ends soon after the caller's token is not valid any more. Call release when the
 	// request ends.
 	Keep(ctx context.Context, c *access.Caller) (kctx context.Context, release func())
+	// Used records that a caller that operates has sent a request from an address. It must not block.
+	Used(c *access.Caller, from string)
+	// Refused records the refusal of a request. It must not block.
+	Refused(r access.Refusal)
 }
 
 var _ Access = (*access.Watch)(nil)
@@ -37,6 +41,10 @@ func (openAccess) Check(*access.Caller) error { return nil }
 func (openAccess) Keep(ctx context.Context, _ *access.Caller) (context.Context, func()) {
 	return ctx, func() {}
 }
+
+func (openAccess) Used(*access.Caller, string) {}
+
+func (openAccess) Refused(access.Refusal) {}
 
 // forwardedHeaders are the headers that proxies add, beside those that begin with forwardedPrefix.
 var forwardedHeaders = []string{
@@ -95,14 +103,19 @@ func (f *Front) Admit(
 	if err != nil {
 		return r, release, err
 	}
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
 	if err := authorize(caller, need, application); err != nil {
 		return r, release, err
 	}
-	ctx := context.WithValue(r.Context(), callerKey{}, caller)
-	if need.Lasting {
-		ctx, release = f.access.Keep(ctx, caller)
+	if caller.Operates() {
+		f.access.Used(caller, clientAddress(r))
 	}
-	return r.WithContext(ctx), release, nil
+	if need.Lasting {
+		var ctx context.Context
+		ctx, release = f.access.Keep(r.Context(), caller)
+		r = r.WithContext(ctx)
+	}
+	return r, release, nil
 }
 
 // authorize returns an error unless the caller has the right, covers the application, and has an operation left.

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 )
 
 // Codes of the problems that this package defines. The codes of the domain are clock.Code*.
@@ -69,9 +71,15 @@ func (p *Problem) RetrySeconds() int64 {
 	return max(1, int64((p.RetryAfter+time.Second-1)/time.Second))
 }
 
-// Note counts the problem, and logs it if it is unexpected.
+// Note counts the problem, logs it if it is unexpected, and records it in the audit if the sender is at fault.
 func (f *Front) Note(r *http.Request, p *Problem) {
 	f.metrics.problems.WithLabelValues(p.Code).Inc()
+	if p.denies(CallerOf(r)) {
+		f.access.Refused(access.Refusal{
+			Sender: *Actor(r), Code: p.Code, Request: r.Pattern, Application: applicationIn(r.URL.Path),
+			Detail: p.Detail, RequestID: RequestID(r),
+		})
+	}
 	if p.Cause == nil {
 		return
 	}
@@ -80,6 +88,27 @@ func (f *Front) Note(r *http.Request, p *Problem) {
 		attrs = append(attrs, "stack", string(panicked.stack))
 	}
 	f.log.Error("request failed", attrs...)
+}
+
+// denies reports whether the problem is a refusal because of the sender of a request. Too many operations of a valid
+// token are none.
+func (p *Problem) denies(caller *access.Caller) bool {
+	switch p.Code {
+	case clock.CodeUnauthenticated, clock.CodeForbidden, CodeCrossSite, CodeUnknownHost:
+		return true
+	case clock.CodeRateLimited:
+		return caller.TokenID() == ""
+	}
+	return false
+}
+
+// applicationIn returns the application in the path of a request, "" for none.
+func applicationIn(path string) string {
+	application, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/applications/"), "/")
+	if clock.ValidateApplication(application) != nil || !strings.HasPrefix(path, "/v1/applications/") {
+		return ""
+	}
+	return application
 }
 
 // panicError is the caught panic of a handler.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,13 +41,27 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			p.cancelOverConnect(t, admin, "shop", "1")
-			out, err := command(env, "audit").CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			var acts []string
-			for line := range strings.Lines(string(out)) {
-				acts = append(acts, strings.Join(strings.Fields(line)[1:], " "))
+			var acts, recorded []string // recorded is what no change has made
+			var out []byte
+			eventually(t, "the refusal and the login are recorded", func() bool {
+				var err error
+				if out, err = command(env, "audit").CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				acts, recorded = nil, nil
+				for line := range strings.Lines(string(out)) {
+					act := strings.Join(strings.Fields(line)[1:], " ")
+					if strings.Contains(act, " denied ") || strings.Contains(act, " login ") {
+						recorded = append(recorded, act)
+					} else {
+						acts = append(acts, act)
+					}
+				}
+				return len(recorded) == 2
+			})
+			if login := `boss 127.0.0.1 login - - null {"role":"admin"}`; !slices.Contains(recorded, login) ||
+				!strings.Contains(strings.Join(recorded, "\n"), `- 127.0.0.1 denied - - null {"code":"unauthenticated"`) {
+				t.Errorf("recorded are\n%s", strings.Join(recorded, "\n"))
 			}
 			want := []string{
 				"ACTOR FROM ACTION APPLICATION SUBJECT BEFORE AFTER",

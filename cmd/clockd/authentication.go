@@ -37,19 +37,24 @@ func loopback(listen string) bool {
 
 // newAccess returns the watch of access tokens.
 func newAccess(
-	cfg *config, st store.Store, tb *clock.Timebase, log *slog.Logger, reg prometheus.Registerer,
+	cfg *config, st store.Store, tb *clock.Timebase, trail *access.Trail, log *slog.Logger, reg prometheus.Registerer,
 ) (*access.Watch, error) {
 	mode, err := access.ParseMode(cfg.Auth)
 	if err != nil {
 		return nil, err
 	}
 	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate},
-		access.Deps{Source: st, Now: tb.AtLeast, Log: log})
+		access.Deps{Source: st, Now: tb.AtLeast, Trail: trail, Log: log})
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_access_tokens_age_seconds",
 		Help: "Time since this node knew that its access tokens are current. Normally about a second.",
 	}, func() float64 { return w.Age().Seconds() }))
 	return w, nil
+}
+
+// newTrail returns what records refusals and logins in the audit.
+func newTrail(st store.Store, tb *clock.Timebase, log *slog.Logger) *access.Trail {
+	return access.NewTrail(access.TrailDeps{Write: st.AddActs, Now: tb.AtLeast, Log: log})
 }
 
 // bootstrapName is the name of the token in the bootstrap file, and of its maker.

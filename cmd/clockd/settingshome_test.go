@@ -95,7 +95,7 @@ func TestAdminChangesSettingsOverTheNetwork(t *testing.T) {
 			want(admin, 0, []string{"4 ", "boss"}, "history", "shop", "--limit=1")
 
 			acts, code := typed(t, []string{"CLOCKD_SERVER=" + p.url, "CLOCKD_TOKEN=" + admin}, "audit",
-				"--application=shop", "--limit=1")
+				"--application=shop", "--limit=9")
 			const last = `boss 127.0.0.1 settings shop - {"version":3} {"version":4}`
 			if code != 0 || !strings.Contains(strings.Join(strings.Fields(acts), " "), last) {
 				t.Errorf("audit: %s", acts)

@@ -49,6 +49,7 @@ type parts struct {
 	Timebase   *clock.Timebase
 	Settings   *settings.Watch
 	Access     *access.Watch
+	Trail      *access.Trail
 	Targets    *targets
 	Loop       *ring.Loop
 	WakeUps    *wakeUps
@@ -79,7 +80,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg, port),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newSettings, newAccess, newHeap, newIdentity, newReads, newAbilities,
+			newDraining, newTimebase, newSettings, newTrail, newAccess, newHeap, newIdentity, newReads, newAbilities,
 			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
 			newLoop,
 			newTracing, newRecorder, newCountOccurrences, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
@@ -109,6 +110,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
 	r.own(lc, component{name: "settings", run: p.Settings.Run})
 	r.own(lc, component{name: "access", run: p.Access.Run})
+	r.own(lc, component{name: "audit", run: p.Trail.Run})
 	r.own(lc, component{name: "stats", run: p.Recorder.Run})
 	for _, target := range p.Targets.open {
 		if target.run != nil {

@@ -50,6 +50,13 @@ func (r *ActRow) act() clock.Act {
 	}
 }
 
+// AddActs adds acts in a transaction of their own.
+func (s *Store) AddActs(ctx context.Context, acts []clock.Act) error {
+	return s.replayed(ctx, "add acts", func(ctx context.Context) error {
+		return InTx(ctx, s.driver.BeginSettings, func(t SettingsTx) error { return addActs(ctx, t, acts...) })
+	})
+}
+
 // addActs records acts in the transaction.
 func addActs(ctx context.Context, tx ActsTx, acts ...clock.Act) error {
 	if len(acts) == 0 {

@@ -53,6 +53,14 @@ func testActs(t *testing.T, f *fixture) {
 		Action: "settings", Application: "bank",
 		Before: `{"version":0}`, After: `{"version":1}`,
 	}
+	denied := clock.Act{At: t0 + 4, Actor: clock.Actor{From: "192.0.2.9"}, Action: "denied", Application: "till",
+		After: `{"code":"unauthenticated","detail":"’","count":3}`}
+	login := clock.Act{At: t0 + 4, Actor: *ops, Action: "login", After: `{"role":"operator"}`}
+	ok(t, f.AddActs(t.Context(), []clock.Act{denied, login}), "add acts")
+	ok(t, f.AddActs(t.Context(), nil), "add no act")
+	same(t, "acts of no change", f.acts(clock.ActsQuery{Limit: 2}), []clock.Act{login, denied})
+	same(t, "acts on the denied application", f.acts(clock.ActsQuery{Application: "till", Limit: 9}), []clock.Act{denied})
+
 	made := token(t, "ci")
 	f.addToken(made)
 	_, err := f.ChangeToken(t.Context(), made.ID,
@@ -62,9 +70,9 @@ func testActs(t *testing.T, f *fixture) {
 	ok(t, err, "add again")
 	same(t, "added again", added, false)
 	all := f.acts(clock.ActsQuery{Limit: 10})
-	same(t, "acts", len(all), 7)
-	same(t, "act on settings", all[2], settings)
-	same(t, "acts on alarms after others", all[3:], alarms)
+	same(t, "acts", len(all), 9)
+	same(t, "act on settings", all[4], settings)
+	same(t, "acts on alarms after others", all[5:], alarms)
 	create, rotate := all[1], all[0]
 	if create.Action != "token_create" || create.Subject != made.ID || create.Name != made.CreatedBy ||
 		create.Before != "" || !strings.Contains(create.After, `"role":"operator"`) {
@@ -82,11 +90,12 @@ func testActs(t *testing.T, f *fixture) {
 	}
 	same(t, "acts on an application", f.acts(clock.ActsQuery{Application: "bank", Limit: 10}), []clock.Act{settings})
 	same(t, "newest act on an application", f.acts(clock.ActsQuery{Application: app, Limit: 1}), alarms[:1])
-	page, err := f.Acts(t.Context(), clock.ActsQuery{Limit: 4})
+	const size = 6
+	page, err := f.Acts(t.Context(), clock.ActsQuery{Limit: size})
 	ok(t, err, "a page")
-	same(t, "next page", f.acts(clock.ActsQuery{BeforeID: page[3].ID, Limit: 4}), alarms[1:])
-	same(t, "next page of an application", f.acts(clock.ActsQuery{Application: app, BeforeID: page[3].ID, Limit: 1}),
-		alarms[1:2])
+	same(t, "next page", f.acts(clock.ActsQuery{BeforeID: page[size-1].ID, Limit: size}), alarms[1:])
+	same(t, "next page of an application",
+		f.acts(clock.ActsQuery{Application: app, BeforeID: page[size-1].ID, Limit: 1}), alarms[1:2])
 	same(t, "report", f.report(`SELECT done_at, actor, token, origin, action, application, subject FROM audit_report WHERE action = 'resume' ORDER BY id`), [][]string{
 		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "a"},
 		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "c"},

@@ -1,0 +1,204 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// Actions of the acts that a Trail records.
+const (
+	ActionDenied = "denied" // requests were refused
+	ActionLogin  = "login"  // an operator's or admin's token came from an address, the first time in a day
+)
+
+// Refusal is a request that was refused, because of its sender.
+type Refusal struct {
+	Sender      clock.Actor // only From is known of a sender without a valid token
+	Code        string      // code of the response
+	Request     string      // method, and path as in openapi.yaml; "": no path of the interface
+	Application string      // "": none, or only the body has it
+	Detail      string      // detail of the response
+	RequestID   string
+}
+
+const (
+	// trailEvery is the time between two writes.
+	trailEvery = 2 * time.Second
+	// trailBurst is the most acts that a node records at once, and trailPace the time after which it may record one
+	// more. So no flood of refused requests fills the database: it is at most 29,000 acts a day.
+	trailBurst = 20
+	trailPace  = 3 * time.Second
+	// trailWrite bounds a write.
+	trailWrite = 5 * time.Second
+	// loginAgain is the time after which a token's use from the same address is recorded again.
+	loginAgain = 24 * time.Hour
+	// maxLogins is the most pairs of a token and an address that are known as recorded.
+	maxLogins = 1000
+)
+
+// TrailDeps are the parts of a Trail.
+type TrailDeps struct {
+	Write func(ctx context.Context, acts []clock.Act) error // adds acts to the audit
+	Now   func() (clock.Instant, error)                     // database's time; an error while it is not known
+	Log   *slog.Logger
+}
+
+// Trail records refusals and logins in the audit. Equal refusals between two writes are one act with their number. Its
+// memory, and the acts that it writes, are bounded: acts beyond the bound are counted alone. Any goroutine may call it.
+type Trail struct {
+	deps TrailDeps
+
+	mu      sync.Mutex
+	budget  *rate.Limiter
+	acts    []*recorded           // not yet written, at most trailBurst and those that failed to be written
+	denied  map[refusal]*recorded // of acts
+	omitted int64                 // refusals and logins beyond the bound
+	logins  map[login]time.Time   // when they were recorded
+}
+
+// refusal is what equal refusals have in common.
+type refusal struct {
+	sender                     clock.Actor
+	code, request, application string
+}
+
+// login is a token and the address that it came from.
+type login struct{ token, from string }
+
+// recorded is an act that is not yet written.
+type recorded struct {
+	act    clock.Act // without After
+	detail trailDetail
+}
+
+// trailDetail is what an act says in After.
+type trailDetail struct {
+	Code      string `json:"code,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+	Request   string `json:"request,omitempty"`
+	RequestID string `json:"request_id,omitempty"` // of the first request
+	Count     int64  `json:"count,omitempty"`      // refused requests
+	Role      string `json:"role,omitempty"`
+	Omitted   int64  `json:"omitted,omitempty"` // acts before this one that were only counted
+}
+
+// NewTrail returns a Trail. Run writes what it records.
+func NewTrail(deps TrailDeps) *Trail {
+	return &Trail{
+		deps: deps, budget: rate.NewLimiter(rate.Every(trailPace), trailBurst), denied: map[refusal]*recorded{},
+		logins: map[login]time.Time{},
+	}
+}
+
+// Refused records a refusal. It does not block.
+func (t *Trail) Refused(r Refusal) {
+	key := refusal{r.Sender, r.Code, r.Request, r.Application}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.denied[key]; known != nil {
+		known.detail.Count++
+		return
+	}
+	added := t.add(
+		clock.Act{Actor: r.Sender, Action: ActionDenied, Application: r.Application},
+		trailDetail{Code: r.Code, Detail: r.Detail, Request: r.Request, RequestID: r.RequestID, Count: 1})
+	if added != nil {
+		t.denied[key] = added
+	}
+}
+
+// Used records that a caller that operates has sent a request from an address, unless it did so before. It does not
+// block.
+func (t *Trail) Used(c *Caller, from string) {
+	key, now := login{c.token.ID, from}, time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at, known := t.logins[key]; known && now.Sub(at) < loginAgain {
+		return
+	}
+	if len(t.logins) >= maxLogins {
+		clear(t.logins)
+	}
+	t.logins[key] = now
+	t.add(clock.Act{Actor: clock.Actor{Name: c.token.Name, Token: c.token.ID, From: from}, Action: ActionLogin},
+		trailDetail{Role: c.token.Role.String()})
+}
+
+// add adds an act, or counts it as omitted and returns nil.
+func (t *Trail) add(act clock.Act, detail trailDetail) *recorded {
+	now, err := t.deps.Now()
+	if err != nil || len(t.acts) >= trailBurst || !t.budget.Allow() {
+		t.omitted++
+		return nil
+	}
+	act.At = now
+	detail.Omitted, t.omitted = t.omitted, 0
+	added := &recorded{act, detail}
+	t.acts = append(t.acts, added)
+	return added
+}
+
+// Run writes what is recorded, until ctx ends and once more then.
+func (t *Trail) Run(ctx context.Context) error {
+	ticker := time.NewTicker(trailEvery)
+	defer ticker.Stop()
+	failing := false
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-ticker.C:
+		}
+		err := t.Flush(context.WithoutCancel(ctx))
+		if err != nil && !failing {
+			t.deps.Log.Warn("could not record refused requests and logins in the audit", "err", err)
+		}
+		failing = err != nil
+	}
+	return nil
+}
+
+// Flush writes what is recorded. After an error it stays recorded.
+func (t *Trail) Flush(ctx context.Context) error {
+	taken := t.take()
+	if len(taken) == 0 {
+		return nil
+	}
+	acts := make([]clock.Act, len(taken))
+	for i, r := range taken {
+		acts[i] = r.act
+		acts[i].After = clock.ActJSON(r.detail)
+	}
+	ctx, cancel := context.WithTimeout(ctx, trailWrite)
+	defer cancel()
+	err := t.deps.Write(ctx, acts)
+	if err != nil {
+		t.giveBack(taken)
+	}
+	return err
+}
+
+// take returns what is recorded. Further refusals make acts of their own.
+func (t *Trail) take() []*recorded {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	taken := t.acts
+	t.acts = nil
+	clear(t.denied)
+	return taken
+}
+
+// giveBack keeps what was not written, as far as there is room.
+func (t *Trail) giveBack(taken []*recorded) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := min(len(taken), trailBurst-len(t.acts))
+	t.omitted += int64(len(taken) - kept)
+	t.acts = append(taken[:kept:kept], t.acts...)
+}
