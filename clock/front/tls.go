@@ -111,6 +111,7 @@ const certificateLook = time.Second
 type Certificates struct {
 	files    TLSFiles
 	log      *slog.Logger
+	refused  prometheus.Counter // connections whose handshake has failed
 	inUse    atomic.Pointer[tls.Config]
 	failed   atomic.Pointer[error] // why the files are not in use; nil: they are
 	contents *tlsContents          // of the latest look; Follow alone reads and writes it
@@ -127,11 +128,21 @@ func NewCertificates(files TLSFiles, log *slog.Logger, into prometheus.Registere
 		return nil, err
 	}
 	c.inUse.Store(cfg)
-	return c, into.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	if expired(cfg) {
+		log.Warn("the certificate of the port has expired", "file", files.Cert, "expires", c.Expires())
+	}
+	c.refused = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "clockd_http_tls_handshake_failures_total",
+		Help: "Connections without a handshake of TLS: the client's certificate, its trust in ours, or plain HTTP.",
+	})
+	return c, errors.Join(into.Register(c.refused), into.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_http_certificate_expires_timestamp_seconds",
 		Help: "End of the validity of the port's certificate, in seconds since 1970.",
-	}, func() float64 { return float64(c.Expires().Unix()) }))
+	}, func() float64 { return float64(c.Expires().Unix()) })))
 }
+
+// expired reports whether the certificate of a configuration is not valid any more.
+func expired(cfg *tls.Config) bool { return time.Now().After(cfg.Certificates[0].Leaf.NotAfter) }
 
 // Expires returns the end of the validity of the certificate in use.
 func (c *Certificates) Expires() time.Time { return c.inUse.Load().Certificates[0].Leaf.NotAfter }
@@ -162,11 +173,15 @@ func (c *Certificates) Follow(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// use makes new connections use the contents, unless they cannot be used. All connections between two changes share one
-// configuration, and the keys of its session tickets: no ticket outlives the authorities that it was made under.
+// use makes new connections use the contents, unless they cannot be used, or have expired and the former have not. All
+// connections between two changes share one configuration, and the keys of its session tickets: no ticket outlives the
+// authorities that it was made under.
 func (c *Certificates) use(contents *tlsContents) {
 	c.contents = contents
 	cfg, err := contents.config()
+	if err == nil && expired(cfg) && !expired(c.inUse.Load()) {
+		err = fmt.Errorf("certificate %s has expired", c.files.Cert)
+	}
 	if err != nil {
 		c.failed.Store(&err)
 		c.log.Error("the certificate in use stays, because the new one cannot be used", "err", err)
@@ -181,7 +196,7 @@ func (c *Certificates) use(contents *tlsContents) {
 // write without a deadline: TLS also writes while it reads.
 func (c *Certificates) secure(tcp *net.TCPConn, longest time.Duration) net.Conn {
 	under := &boundedConn{TCPConn: tcp, longest: longest}
-	return &tlsConn{Conn: tls.Server(under, c.inUse.Load()), under: under}
+	return &tlsConn{Conn: tls.Server(under, c.inUse.Load()), under: under, of: c}
 }
 
 // tlsConn is a connection with TLS. net/http does not know its type, and takes the bytes that it reads for plain
@@ -190,6 +205,7 @@ type tlsConn struct {
 	*tls.Conn
 
 	under  *boundedConn
+	of     *Certificates
 	failed bool // the handshake has failed
 }
 
@@ -212,6 +228,10 @@ func (c *tlsConn) Read(b []byte) (int, error) {
 func (c *tlsConn) explain(err error) {
 	if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() || errors.Is(err, net.ErrClosed) {
 		return
+	}
+	if !errors.Is(err, io.EOF) { // a client that only looks whether the port is open
+		c.of.refused.Inc()
+		c.of.log.Debug("a handshake of TLS has failed", "client", c.RemoteAddr(), "err", err)
 	}
 	if fault, is := errors.AsType[tls.RecordHeaderError](err); is && startsHTTP(fault.RecordHeader) {
 		_ = c.under.SetWriteDeadline(time.Now().Add(refusalTimeout))

@@ -293,6 +293,13 @@ func TestCertificateIsReplacedWhileThePortServes(t *testing.T) {
 	if got := check(); !strings.Contains(got, `the certificate expires at`) {
 		t.Errorf("a certificate that ends in an hour is %s", got)
 	}
+	ca.issue(cert, key, -time.Hour)
+	eventually(t, "a certificate that has expired is refused", func() bool {
+		return strings.Contains(check(), "has expired")
+	})
+	if ca.serial(p) != next {
+		t.Error("a certificate that has expired is in use")
+	}
 	last := ca.issue(cert, key, 30*24*time.Hour)
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil { // must not end the process
 		t.Fatal(err)
@@ -315,6 +322,10 @@ func TestClientsNeedACertificateOfTheAuthority(t *testing.T) {
 	}
 	if out, code := typed(t, with(ca.issueIn()), "nodes"); code != 0 {
 		t.Errorf("with a certificate: exit code %d, %s", code, out)
+	}
+	untrusting := []string{"CLOCKD_SERVER=" + p.url, "CLOCKD_CA=" + other.file}
+	if out, code := typed(t, untrusting, "nodes"); code == 0 || !strings.Contains(out, "CLOCKD_CA or --ca") {
+		t.Errorf("with another authority: exit code %d, %s", code, out)
 	}
 }
 

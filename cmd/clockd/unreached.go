@@ -31,10 +31,13 @@ func (f serverFlags) explained(err error) error {
 			}
 		}
 		if f.secure() && mayWantCertificate(e.Err) {
-			advice = "\nif it wants a certificate of the client, CLOCKD_CERT and CLOCKD_KEY name the files"
+			advice = "\nif it wants a certificate of the client, CLOCKD_CERT and CLOCKD_KEY, or --cert and --key, name the files"
 			if f.Cert != "" {
-				advice = "\nit may not accept the certificate of CLOCKD_CERT"
+				advice = "\nit may not know the authority of the certificate of CLOCKD_CERT or --cert"
 			}
+		}
+		if errors.As(e.Err, new(*tls.CertificateVerificationError)) {
+			advice = "\nCLOCKD_CA or --ca names the file with the authority of the server's certificate, the certificate itself if it signs itself"
 		}
 		return fmt.Errorf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
 	case e.Code == client.CodeUnauthenticated && f.Token == "":
