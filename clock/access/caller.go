@@ -20,11 +20,6 @@ type Caller struct {
 // Anyone is the caller of a request that needs no token. It may do everything.
 var Anyone = &Caller{anyone: true}
 
-// ErrNameless is the error of Anyone's request for what only the owner of a token may do.
-var ErrNameless = forbidden("this request needs an access token of the role admin, and this service reads none now: " +
-	"make one (" + HowToMake + "; each node knows it within 2 s), or change the settings in the database (clockd application with " +
-	"--database-url). With CLOCKD_AUTH=none the database is the only way")
-
 // Name returns the name of the caller's token, "" if it has none.
 func (c *Caller) Name() string {
 	if c.token == nil {
@@ -49,8 +44,13 @@ func (c *Caller) Allow(need Need) error {
 	if c.token == nil {
 		return forbidden("the request has no caller")
 	}
-	return forbidden(fmt.Sprintf("the token %q has the role %s; this request needs one of the roles %s",
-		c.token.Name, c.token.Role, strings.Join(RolesWith(need), ", ")))
+	roles := RolesWith(need)
+	needed := "one of the roles " + strings.Join(roles, ", ")
+	if len(roles) == 1 {
+		needed = "the role " + roles[0]
+	}
+	return forbidden(fmt.Sprintf("the token %q has the role %s; this request needs %s", c.token.Name, c.token.Role,
+		needed))
 }
 
 // Operates reports whether the caller has a token of an operator or an admin.

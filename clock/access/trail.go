@@ -56,7 +56,7 @@ type Trail struct {
 
 	mu      sync.Mutex
 	budget  *rate.Limiter
-	acts    []*recorded           // not yet written, at most trailBurst and those that failed to be written
+	acts    []*recorded           // not yet written, at most trailBurst
 	denied  map[refusal]*recorded // of acts
 	omitted int64                 // refusals and logins beyond the bound
 	logins  map[login]time.Time   // when they were recorded
@@ -85,10 +85,10 @@ type trailDetail struct {
 	RequestID string `json:"request_id,omitempty"` // of the first request
 	Count     int64  `json:"count,omitempty"`      // refused requests
 	Role      string `json:"role,omitempty"`
-	Omitted   int64  `json:"omitted,omitempty"` // acts before this one that were only counted
+	Omitted   int64  `json:"omitted,omitempty"` // acts before this one, which were only counted
 }
 
-// NewTrail returns a Trail. Run writes what it records.
+// NewTrail returns a Trail. Run writes its acts.
 func NewTrail(deps TrailDeps) *Trail {
 	return &Trail{
 		deps: deps, budget: rate.NewLimiter(rate.Every(trailPace), trailBurst), denied: map[refusal]*recorded{},
@@ -144,7 +144,7 @@ func (t *Trail) add(act clock.Act, detail trailDetail) *recorded {
 	return added
 }
 
-// Run writes what is recorded, until ctx ends and once more then.
+// Run writes the acts until ctx ends, and once more then.
 func (t *Trail) Run(ctx context.Context) error {
 	ticker := time.NewTicker(trailEvery)
 	defer ticker.Stop()
@@ -164,7 +164,7 @@ func (t *Trail) Run(ctx context.Context) error {
 	return nil
 }
 
-// Flush writes what is recorded. After an error it stays recorded.
+// Flush writes the acts. After an error they wait for the next call.
 func (t *Trail) Flush(ctx context.Context) error {
 	taken := t.take()
 	if len(taken) == 0 {
@@ -184,7 +184,7 @@ func (t *Trail) Flush(ctx context.Context) error {
 	return err
 }
 
-// take returns what is recorded. Further refusals make acts of their own.
+// take returns the acts. Further refusals make acts of their own.
 func (t *Trail) take() []*recorded {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +194,7 @@ func (t *Trail) take() []*recorded {
 	return taken
 }
 
-// giveBack keeps what was not written, as far as there is room.
+// giveBack keeps acts after a failed write, as far as there is room.
 func (t *Trail) giveBack(taken []*recorded) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -238,6 +238,16 @@ func (w *Watch) Check(c *Caller) error {
 	return err
 }
 
+// Nameless returns the error of Anyone's request for what only the owner of a token may do: a change of settings.
+func (w *Watch) Nameless() error {
+	const other = "change the settings in the database: clockd application with --database-url"
+	if w.cfg.Mode == None {
+		return forbidden("this request needs an access token, and this service takes none (CLOCKD_AUTH=none): " + other)
+	}
+	return forbidden("this request needs an access token of the role admin, and no token exists: make one with " +
+		HowToMake + ", which each node knows within 2 s, or " + other)
+}
+
 // Refused records the refusal of a request.
 func (w *Watch) Refused(r Refusal) {
 	if w.deps.Trail != nil {

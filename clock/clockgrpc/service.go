@@ -120,7 +120,7 @@ func options() []connect.HandlerOption {
 const smallBytes = 16 << 10
 
 // settingsBytes caps the body of a change of settings. JSON within JSON may take twice its bytes.
-const settingsBytes = 4 * settings.MaxDocument
+const settingsBytes = 2 * settings.MaxGiven
 
 // setBytes caps the body of a set: in JSON, each byte of its payload may take six bytes.
 func (s *Service) setBytes() int { return 6*s.alarms.MaxPayload() + smallBytes }

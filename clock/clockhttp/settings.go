@@ -34,6 +34,9 @@ func (s *Server) getSettings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := queryParams(c); err != nil {
+		return err
+	}
 	if err := refuseBody(c); err != nil {
 		return err
 	}
@@ -56,7 +59,10 @@ func (s *Server) changeSettings(c echo.Context) error {
 	if r.IfVersion, err = versionCondition(c.Request().Header); err != nil {
 		return err
 	}
-	b, err := s.readBody(c, settings.MaxDocument, front.LargeBodies)
+	if _, err := queryParams(c); err != nil {
+		return err
+	}
+	b, err := s.readBody(c, settings.MaxGiven, front.LargeBodies)
 	if err != nil {
 		return err
 	}

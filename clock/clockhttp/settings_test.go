@@ -128,7 +128,7 @@ func TestWebhooksAreShownWithoutSecrets(t *testing.T) {
 	for _, url := range []string{settingsURL, settingsURL + "/history"} {
 		body := string(h.expect(200, "", "GET", url, "").body)
 		const want = `"webhook":{"url":"https://shop.example/?...","method":"POST","headers":{"authorization":"..."},"body":"payload",` +
-			`"timeout":"15s","concurrency":16,"secrets":["whsec_..."]}`
+			`"timeout":"15s","concurrency":16,"secrets":["whsec_...2dd745ff"]}`
 		if !strings.Contains(body, want) || strings.Contains(body, "hush") || strings.Contains(body, "C2FV") {
 			t.Error(body)
 		}
@@ -141,13 +141,15 @@ func TestOpenInterfaceDoesNotChangeSettings(t *testing.T) {
 	f := &fakeSettings{}
 	h := start(t, func(su *setup) { su.deps.Settings = f })
 	r := h.expect(403, clock.CodeForbidden, "PUT", settingsURL, `{"target":"stream"}`)
-	if detail := fmt.Sprint(r.field("detail")); !strings.Contains(detail, access.HowToMake) || len(f.versions) != 0 {
+	if !strings.Contains(fmt.Sprint(r.field("detail")), "needs an access token") || len(f.versions) != 0 {
 		t.Errorf("%s, %d versions", r.body, len(f.versions))
 	}
 	for _, method := range []string{"POST", "PATCH", "DELETE"} {
 		h.expect(405, "method_not_allowed", method, settingsURL, `{"target":"stream"}`)
 	}
 }
+
+const settingsSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 
 // startSettings starts a server with settings, and returns the headers of an admin.
 func startSettings(t *testing.T, f *fakeSettings) (h *harness, admin string) {
@@ -159,7 +161,7 @@ func startSettings(t *testing.T, f *fakeSettings) (h *harness, admin string) {
 
 func TestAdminChangesSettings(t *testing.T) {
 	t.Parallel()
-	const secret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	const secret = settingsSecret
 	f := &fakeSettings{applied: settings.Applied{Target: clock.TargetAMQP, DefaultTarget: clock.TargetAMQP}}
 	h, admin := startSettings(t, f)
 	change := func(status int, code, body string, header ...string) *reply {
@@ -184,6 +186,10 @@ func TestAdminChangesSettings(t *testing.T) {
 		t.Errorf("stored is %s", stored)
 	}
 	change(200, "", edited, `If-Match: "1"`) // the response was lost
+	elsewhere := strings.Replace(edited, "https://a.example/?...", "https://evil.example/", 1)
+	if r := change(422, clock.CodeInvalidValue, elsewhere); r.field("field") != "webhook.headers.x-key" {
+		t.Errorf("a header for another server: %s", r.body)
+	}
 	if r := change(412, clock.CodeConditionFailed, `{}`, `If-Match: "1"`); r.field("field") != "If-Match" {
 		t.Errorf("%s", r.body)
 	}
@@ -216,14 +222,19 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 			`{"webhook":{"url":"https://a.example","headers":{"a":"..."},"secrets":["whsec_..."]}}`},
 		{422, clock.CodeInvalidValue, "webhook.url",
 			`{"webhook":{"url":"https://a.example/?...","secrets":["whsec_..."]}}`},
-		{413, "body_too_large", "", `{"target":"` + strings.Repeat("x", settings.MaxDocument) + `"}`},
+		{413, "body_too_large", "", `{"target":"` + strings.Repeat("x", settings.MaxGiven) + `"}`},
+		{422, clock.CodeInvalidValue, "webhook.url",
+			`{"webhook":{"url":"https://u:hunter2@a.example/?...","secrets":["` + settingsSecret + `"]}}`},
+		{422, clock.CodeInvalidValue, "amqp.exchange", `{"amqp":{"exchange":"x\ud800y"}}`},
 	} {
 		r := h.expect(c.status, c.code, "PUT", settingsURL, c.body, admin)
-		if field, _ := r.field("field").(string); field != c.field {
+		if field, _ := r.field("field").(string); field != c.field || strings.Contains(string(r.body), "hunter2") {
 			t.Errorf("%.99s: %s", c.body, r.body)
 		}
 	}
 	h.expect(403, clock.CodeForbidden, "PUT", "/v1/applications/bank/settings", `{}`, admin)
+	h.expect(422, "unknown_parameter", "PUT", settingsURL+"?if_version=1", `{}`, admin)
+	h.expect(422, "unknown_parameter", "GET", settingsURL+"?version=1", "", admin)
 	if len(f.versions) != 0 {
 		t.Errorf("versions: %+v", f.versions)
 	}

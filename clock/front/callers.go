@@ -23,6 +23,8 @@ type Access interface {
 	// Keep returns a context that ends soon after the caller's token is not valid any more. Call release when the
 	// request ends.
 	Keep(ctx context.Context, c *access.Caller) (kctx context.Context, release func())
+	// Nameless returns the error of a request that needs a token, of a caller that needs none elsewhere.
+	Nameless() error
 	// Used records that a caller that operates has sent a request from an address. It must not block.
 	Used(c *access.Caller, from string)
 	// Refused records the refusal of a request. It must not block.
@@ -40,6 +42,11 @@ func (openAccess) Check(*access.Caller) error { return nil }
 
 func (openAccess) Keep(ctx context.Context, _ *access.Caller) (context.Context, func()) {
 	return ctx, func() {}
+}
+
+func (openAccess) Nameless() error {
+	return &clock.Error{Kind: clock.ErrForbidden, Code: clock.CodeForbidden,
+		Detail: "this request needs an access token, and this service knows none"}
 }
 
 func (openAccess) Used(*access.Caller, string) {}
@@ -104,7 +111,10 @@ func (f *Front) Admit(
 		return r, release, err
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
-	if err := authorize(caller, need, application); err != nil {
+	if caller == access.Anyone && need.Named {
+		return r, release, f.access.Nameless()
+	}
+	if err := authorize(caller, need.Right, application); err != nil {
 		return r, release, err
 	}
 	if caller.Operates() {
@@ -119,13 +129,11 @@ func (f *Front) Admit(
 }
 
 // authorize returns an error unless the caller has the right, covers the application, and has an operation left.
-func authorize(caller *access.Caller, need Need, application func() (string, error)) error {
-	if caller == access.Anyone {
-		if need.Named {
-			return access.ErrNameless
+func authorize(caller *access.Caller, right access.Need, application func() (string, error)) error {
+	if caller != access.Anyone {
+		if err := caller.Allow(right); err != nil {
+			return err
 		}
-	} else if err := caller.Allow(need.Right); err != nil {
-		return err
 	}
 	app, err := application()
 	if err != nil {

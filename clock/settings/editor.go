@@ -3,6 +3,10 @@ package settings
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -15,7 +19,7 @@ type View struct {
 	ChangedBy   string        // empty for version 0
 	Document    string        // JSON; Editor.Change takes it back. Empty if the settings cannot be read
 	Effective   string        // JSON with what applies for each member; empty if the settings cannot be read
-	Unreadable  error         // why the settings cannot be read; it repeats no part of the document
+	Unreadable  error         // why the settings cannot be read; of the document it has at most names and choices
 }
 
 // Applied says what a node applies for an application.
@@ -39,6 +43,8 @@ type EditorDeps struct {
 	Form   *Form
 	Stored Stored
 	Now    func(ctx context.Context) (clock.Instant, error) // database's time
+	// Trusted says that the persons can read the stored values anyway. Then they stay also for another receiver.
+	Trusted bool
 	// DefaultTarget is where the rings of applications go whose settings name no target. NoTarget: it depends on the
 	// node.
 	DefaultTarget clock.TargetKind
@@ -80,23 +86,27 @@ type Request struct {
 	By          clock.Actor
 }
 
-// changeTries is the most tries of a change without a condition. Each further one follows another person's change.
-const changeTries = 5
+// longestPause is the longest pause between two tries of a change without a condition. Each further try follows another
+// person's change.
+const longestPause = 50 * time.Millisecond
 
 // Change makes the next version of the application's settings. A document that changes nothing makes none, nor does the
-// repeat of a change with a condition: then the next version already has the document, from the same person. A
-// *clock.Error of kind clock.ErrInvalid names the field at fault; clock.ErrPrecondition says that the settings have
-// another version.
+// repeat of a change with a condition: then the next version already has its document. A *clock.Error of kind
+// clock.ErrInvalid names the field at fault; clock.ErrPrecondition says that the settings have another version.
 func (e *Editor) Change(ctx context.Context, r Request) (View, error) {
-	for try := 1; ; try++ {
+	for {
 		v, err := e.change(ctx, r)
-		if errors.Is(err, clock.ErrPrecondition) && r.IfVersion == AnyVersion && try < changeTries {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			return e.View(&v), nil
+		case r.IfVersion != AnyVersion || !errors.Is(err, clock.ErrPrecondition):
 			return View{}, err
 		}
-		return e.View(&v), nil
+		select {
+		case <-time.After(rand.N(longestPause)):
+		case <-ctx.Done():
+			return View{}, clock.Unavailable(ctx.Err())
+		}
 	}
 }
 
@@ -106,16 +116,15 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
+	if r.IfVersion != AnyVersion && r.IfVersion != before.Version {
+		return e.repeated(ctx, r, &before)
+	}
 	was, unreadable := e.parse(&before) // no value of unreadable settings stays
-	document, err := e.Form.Revise(&was, r.Document)
-	same := err == nil && unreadable == nil && before.Version > 0 && document == e.Form.Encode(&was)
-	repeated := same && r.IfVersion == before.Version-1 && r.By.Name == before.ChangedBy
-	switch {
-	case r.IfVersion != AnyVersion && r.IfVersion != before.Version && !repeated:
-		return Version{}, OtherVersion(r.Application, before.Version, r.IfVersion)
-	case err != nil:
+	document, err := e.Form.Revise(&was, r.Document, e.Trusted)
+	if err != nil {
 		return Version{}, err
-	case same:
+	}
+	if unreadable == nil && before.Version > 0 && document == e.Form.Encode(&was) {
 		return before, nil
 	}
 	now, err := e.Now(ctx)
@@ -127,6 +136,33 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	})
 }
 
+// repeated returns the current version if it is what the request makes of the version before: the request is a repeat.
+// Else it returns an error, because the condition does not hold.
+func (e *Editor) repeated(ctx context.Context, r Request, current *Version) (Version, error) {
+	refused := OtherVersion(r.Application, current.Version, r.IfVersion)
+	if r.IfVersion != current.Version-1 {
+		return Version{}, refused
+	}
+	base := Version{Application: r.Application}
+	if r.IfVersion > 0 {
+		history, err := e.Stored.SettingsHistory(ctx, r.Application, 2)
+		if err != nil {
+			return Version{}, err
+		}
+		if len(history) < 2 || history[0].Version != current.Version {
+			return Version{}, refused
+		}
+		base = history[1]
+	}
+	was, _ := e.parse(&base)
+	document, err := e.Form.Revise(&was, r.Document, e.Trusted)
+	is, unreadable := e.parse(current)
+	if err != nil || unreadable != nil || document != e.Form.Encode(&is) {
+		return Version{}, refused
+	}
+	return *current, nil
+}
+
 // parse reads the document of a version.
 func (e *Editor) parse(v *Version) (Settings, error) {
 	if v.Version == 0 {
@@ -135,12 +171,21 @@ func (e *Editor) parse(v *Version) (Settings, error) {
 	return e.Form.Parse(v.Document)
 }
 
+// named adds the field at fault to the text of an error.
+func named(err error) error {
+	wrong, is := errors.AsType[*clock.Error](err)
+	if !is || strings.Contains(wrong.Detail, wrong.Field) {
+		return err
+	}
+	return fmt.Errorf("%w (field %s)", err, wrong.Field)
+}
+
 // View returns a stored version as people see it.
 func (e *Editor) View(v *Version) View {
 	view := View{Application: v.Application, Version: v.Version, ChangedAt: v.ChangedAt, ChangedBy: v.ChangedBy}
 	s, err := e.parse(v)
 	if err != nil {
-		view.Unreadable = err
+		view.Unreadable = named(err)
 		return view
 	}
 	view.Document, view.Effective = e.Form.Redacted(&s), e.Form.Effective(&s, e.DefaultTarget)

@@ -2,8 +2,10 @@ package settings_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,8 +26,10 @@ func (m *memory) Settings(_ context.Context, application string) (settings.Versi
 	return m.versions[len(m.versions)-1], nil
 }
 
-func (m *memory) SettingsHistory(context.Context, string, int) ([]settings.Version, error) {
-	return m.versions, nil
+func (m *memory) SettingsHistory(_ context.Context, _ string, limit int) ([]settings.Version, error) {
+	newest := slices.Clone(m.versions)
+	slices.Reverse(newest)
+	return newest[:min(limit, len(newest))], nil
 }
 
 func (m *memory) ChangeSettings(ctx context.Context, c settings.Change) (settings.Version, error) {
@@ -62,6 +66,12 @@ func (m *memory) change(document string, ifVersion int64, by string) (settings.V
 const full = `{"pigeon":{"place":"roof","note":"hush","size":"small","wait":"15s","birds":3,` +
 	`"rings":{"a":"gold","b":"tin"},"seals":["wax","clay"]}}`
 
+// seen returns a secret as people see it.
+func seen(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return fmt.Sprintf(`"seal...%x"`, sum[:4])
+}
+
 // A value as people see it stands for the stored value. Another text replaces it.
 func TestPeopleGiveBackWhatTheySee(t *testing.T) {
 	t.Parallel()
@@ -71,9 +81,11 @@ func TestPeopleGiveBackWhatTheySee(t *testing.T) {
 		{"a text changes", `"a":"..."`, `"a":"silver"`, strings.Replace(full, "gold", "silver", 1)},
 		{"a text goes", `"a":"...",`, ``, strings.Replace(full, `"a":"gold",`, "", 1)},
 		{"a redacted text changes", `h...`, `new`, strings.Replace(full, "hush", "new", 1)},
-		{"a secret comes first", `"seals":[`, `"seals":["gum",`, ""},
-		{"the older secret goes", `,"seal..."`, ``, strings.Replace(full, `,"clay"`, "", 1)},
-		{"a secret is replaced by its text", `"seal...","seal..."`, `"clay","seal..."`,
+		{"a secret too much", `"seals":[`, `"seals":["gum",`, ""},
+		{"the older secret goes", `,` + seen("clay"), ``, strings.Replace(full, `,"clay"`, "", 1)},
+		{"the newer secret goes", seen("wax") + `,`, ``, strings.Replace(full, `"wax",`, "", 1)},
+		{"a newer secret replaces one", seen("clay"), `"gum"`, strings.Replace(full, `"clay"`, `"gum"`, 1)},
+		{"the secrets change places", seen("wax") + `,` + seen("clay"), seen("clay") + `,` + seen("wax"),
 			strings.Replace(full, `"wax","clay"`, `"clay","wax"`, 1)},
 	} {
 		m := &memory{versions: []settings.Version{{Application: "shop", Version: 1, Document: full}}}
@@ -115,14 +127,21 @@ func TestShownValuesWithoutAStoredOneAreRefused(t *testing.T) {
 		wantError bool
 	}{
 		{nil, `{"pigeon":{"place":"roof","seals":["seal..."]}}`, "pigeon.seals[0]", true},
+		{nil, `{"pigeon":{"place":"roof","seals":[` + seen("wax") + `]}}`, "pigeon.seals[0]", true},
 		{nil, `{"pigeon":{"place":"roof","rings":{"a":"..."},"seals":["wax"]}}`, "pigeon.rings.a", true},
 		{nil, `{"pigeon":{"place":"roof","note":"h...","seals":["wax"]}}`, "pigeon.note", true},
 		{[]settings.Version{unreadable}, `{"pigeon":{"place":"roof","seals":["seal..."]}}`, "pigeon.seals[0]", true},
 		{[]settings.Version{unreadable}, `{"pigeon":{"place":"roof","seals":["wax"]}}`, "", false},
 		{[]settings.Version{{Application: "shop", Version: 1, Document: full}},
-			`{"pigeon":{"place":"roof","note":"x...","rings":{"a":"..."},"seals":["seal..."]}}`, "pigeon.note", true},
+			`{"pigeon":{"place":"roof","note":"x...","rings":{"a":"..."},"seals":["wax"]}}`, "pigeon.note", true},
 		{[]settings.Version{{Application: "shop", Version: 1, Document: full}},
-			`{"pigeon":{"place":"roof","rings":{"a":"...","c":"..."},"seals":["seal..."]}}`, "pigeon.rings.c", true},
+			`{"pigeon":{"place":"roof","note":"h...ed","seals":["wax"]}}`, "pigeon.note", true},
+		{[]settings.Version{{Application: "shop", Version: 1, Document: full}},
+			`{"pigeon":{"place":"roof","rings":{"a":"...","c":"..."},"seals":["wax"]}}`, "pigeon.rings.c", true},
+		{[]settings.Version{{Application: "shop", Version: 1, Document: full}}, // the texts are for the roof
+			`{"pigeon":{"place":"tower","rings":{"a":"..."},"seals":[` + seen("wax") + `]}}`, "pigeon.rings.a", true},
+		{[]settings.Version{{Application: "shop", Version: 1, Document: full}},
+			`{"pigeon":{"place":"tower","rings":{"a":"gold"},"seals":[` + seen("wax") + `]}}`, "", false},
 	} {
 		m := &memory{versions: c.before}
 		_, err := m.change(c.document, settings.AnyVersion, "ops")
@@ -134,8 +153,44 @@ func TestShownValuesWithoutAStoredOneAreRefused(t *testing.T) {
 	}
 }
 
-// A condition names the version that the document was made of. The repeat of a change is known by its content and its
-// person. A change that changes nothing makes no version.
+// Who can read the stored values may send them elsewhere.
+func TestTrustedEditorKeepsTextsForAnotherReceiver(t *testing.T) {
+	t.Parallel()
+	m := &memory{versions: []settings.Version{{Application: "shop", Version: 1, Document: full}}}
+	e := m.editor()
+	e.Trusted = true
+	_, err := e.Change(t.Context(), settings.Request{Application: "shop", IfVersion: 1,
+		Document: `{"pigeon":{"place":"tower","rings":{"a":"..."},"seals":["wax"]}}`})
+	if err != nil || !strings.Contains(m.stored(), `"rings":{"a":"gold"}`) {
+		t.Errorf("%v, stored is %s", err, m.stored())
+	}
+}
+
+// A repeat is made of the version that the condition names, so it is known whatever it refers to.
+func TestRepeatsAreMadeOfTheirVersion(t *testing.T) {
+	t.Parallel()
+	m := &memory{versions: []settings.Version{{Application: "shop", Version: 1, Document: full}}}
+	newer := strings.Replace(full, `"wax","clay"`, `"gum",`+seen("wax"), 1)
+	for try := range 2 {
+		if v, err := m.change(newer, 1, "ops"); err != nil || v.Version != 2 {
+			t.Errorf("try %d: %+v, %v", try, v, err)
+		}
+	}
+	if want := strings.Replace(full, `"wax","clay"`, `"gum","wax"`, 1); m.stored() != want {
+		t.Errorf("stored is %s", m.stored())
+	}
+	// Version 2 has another text. The reader of version 1 asks for the text of version 1.
+	m = &memory{versions: []settings.Version{
+		{Application: "shop", Version: 1, Document: full},
+		{Application: "shop", Version: 2, Document: strings.Replace(full, "gold", "silver", 1)},
+	}}
+	if v, err := m.change(strings.Replace(full, "gold", "...", 1), 1, "ops"); !errors.Is(err, clock.ErrPrecondition) {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// A condition names the version that the document was made of. The repeat of a change is known by its content. A change
+// that changes nothing makes no version.
 func TestChangesHoldTheirCondition(t *testing.T) {
 	t.Parallel()
 	m := &memory{}
@@ -146,8 +201,8 @@ func TestChangesHoldTheirCondition(t *testing.T) {
 		version   int64 // after it; 0: refused
 	}{
 		{`{}`, 1, "ops", 0}, {`{"max_rings":3}`, 0, "ops", 1},
-		{`{"max_rings":3}`, 0, "ops", 1},                      // a repeat
-		{`{"max_rings":3}`, 0, "others", 0},                   // another person
+		{`{"max_rings":3}`, 0, "ops", 1}, // a repeat
+
 		{`{ "max_rings": 3 }`, 1, "others", 1},                // nothing to change
 		{`{"max_rings":3}`, settings.AnyVersion, "others", 1}, // nor here
 		{`{"max_rings":4}`, 0, "ops", 0}, {`{"max_rings":0}`, 0, "ops", 0}, {`{}`, 1, "ops", 2},
@@ -160,7 +215,7 @@ func TestChangesHoldTheirCondition(t *testing.T) {
 			t.Errorf("step %d: version %d, %v, want %d", i, v.Version, err, s.version)
 		}
 	}
-	if history, _ := m.editor().History(t.Context(), "shop", 10); len(history) != 3 || history[2].ChangedAt != 3000 {
+	if history, _ := m.editor().History(t.Context(), "shop", 10); len(history) != 3 || history[0].ChangedAt != 3000 {
 		t.Errorf("history: %+v", history)
 	}
 }
@@ -210,7 +265,7 @@ func FuzzRevise(f *testing.F) {
 	f.Add(`{"pigeon":{"place":"a","note":"h...","rings":{"a":"..."},"seals":["seal...","seal..."]}}`)
 	f.Add(`{"owl":{"tree":null},"pigeon":null,"paused":true}`)
 	f.Fuzz(func(t *testing.T, document string) {
-		after, err := form.Revise(&before, document)
+		after, err := form.Revise(&before, document, false)
 		if err != nil {
 			if !errors.Is(err, clock.ErrInvalid) {
 				t.Errorf("%v", err)
@@ -228,7 +283,7 @@ func FuzzRevise(f *testing.F) {
 				}
 			}
 		}
-		if again, err := form.Revise(&s, form.Redacted(&s)); err != nil || again != after {
+		if again, err := form.Revise(&s, form.Redacted(&s), false); err != nil || again != after {
 			t.Errorf("%s is shown as %s, which becomes %s: %v", after, form.Redacted(&s), again, err)
 		}
 	})

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,10 +73,9 @@ func TooMuch(format string, args ...any) *Fault {
 	return &Fault{clock.CodeOutOfRange, fmt.Sprintf(format, args...)}
 }
 
-// notStored returns the fault of a text that stands for a stored value where none is stored.
-func notStored(shown string) *Fault {
-	return Wrong(fmt.Sprintf("is %q, which stands for a stored value, and none is stored: give the value", shown))
-}
+// errHidden is the fault of a value with dots that stand for no stored value.
+var errHidden = Wrong("has ..., which stands for a stored value, and for this receiver none that is shown so is " +
+	"stored: give the whole value")
 
 // of returns the fault as the error of a field, nil for none.
 func (f *Fault) of(field string) error {
@@ -121,17 +122,17 @@ func (f Field[T]) Redacted(shown func(string) (text string, hides bool)) Field[T
 		if given == "" {
 			return nil
 		}
-		if seen, hides := shown(given); !hides || seen != given {
+		seen, hides := shown(given)
+		switch rest := strings.TrimPrefix(given, strings.TrimSuffix(seen, hidden)); {
+		case !hides || !strings.Contains(rest, hidden):
 			return nil
+		case was != "" && given == seen:
+			if seen, _ := shown(was); seen == given {
+				*at(v) = was
+				return nil
+			}
 		}
-		if was == "" {
-			return notStored(given).of(f.Name)
-		}
-		if seen, _ := shown(was); seen != given {
-			return notStored(given).of(f.Name)
-		}
-		*at(v) = was
-		return nil
+		return errHidden.of(f.Name)
 	}
 	f.encode = func(v *T, redacted bool) any {
 		text, given := encode(v, redacted).(string)
@@ -263,7 +264,7 @@ func Texts[T any](
 				}
 				text, known := was[name]
 				if !known {
-					return notStored(hidden).of(info.Name + "." + cleanName(name))
+					return errHidden.of(info.Name + "." + cleanName(name))
 				}
 				texts[name] = text
 			}
@@ -278,11 +279,11 @@ type secret interface {
 	fmt.Stringer
 }
 
-// Secrets returns a field with a list of at most info.Max different secrets. One is required. People see their String.
-// The strings that they give back stand for the stored secrets in their order, from the first.
+// Secrets returns a field with a list of at most info.Max different secrets. One is required. People see the String of
+// each and a fingerprint. Given back, that stands for the stored secret.
 func Secrets[T any, S secret](info FieldInfo, at func(*T) *[]S, check func(S) *Fault) Field[T] {
 	info.Kind, info.Required = KindSecrets, true
-	info.Help += " People do not see them."
+	info.Help += " People see a fingerprint of each."
 	return Field[T]{
 		FieldInfo: info,
 		parse: func(v *T, raw []byte) error {
@@ -321,25 +322,31 @@ func Secrets[T any, S secret](info FieldInfo, at func(*T) *[]S, check func(S) *F
 			texts := make([]string, len(*at(v)))
 			for i, s := range *at(v) {
 				if texts[i] = string(s); redacted {
-					texts[i] = s.String()
+					texts[i] = fingerprinted(s)
 				}
 			}
 			return texts
 		},
 		restore: func(v, stored *T) error {
-			was := *at(stored)
-			for i, s := range *at(v) {
-				switch {
-				case string(s) != s.String():
-				case len(was) == 0:
-					return notStored(string(s)).of(element(info.Name, i))
-				default:
-					(*at(v))[i], was = was[0], was[1:]
+			for i, given := range *at(v) {
+				if !strings.HasPrefix(string(given), given.String()) {
+					continue
 				}
+				known := slices.IndexFunc(*at(stored), func(s S) bool { return fingerprinted(s) == string(given) })
+				if known < 0 {
+					return errHidden.of(element(info.Name, i))
+				}
+				(*at(v))[i] = (*at(stored))[known]
 			}
 			return nil
 		},
 	}
+}
+
+// fingerprinted returns a secret as people see it: hidden, with 32 bits of its SHA-256. So they can tell secrets apart.
+func fingerprinted[S secret](s S) string {
+	sum := sha256.Sum256([]byte(s))
+	return s.String() + hex.EncodeToString(sum[:4])
 }
 
 // element returns the name of an element of a list.

@@ -49,28 +49,43 @@ func (f *Form) Fields() []FieldInfo {
 // Parse reads a document: a JSON object. A member with null is as if it were left out. A *clock.Error of kind
 // clock.ErrInvalid names the field at fault.
 func (f *Form) Parse(document string) (Settings, error) {
-	return f.parse(document, nil)
+	if err := checkSize(document, MaxDocument); err != nil {
+		return Settings{}, err
+	}
+	return f.parse(document, func(*Settings) error { return nil })
 }
 
-// Revise returns the document to store for one that a person gives. A value that people do not see, given as they see
-// it, stands for the value that is stored before. An error is as of Parse.
-func (f *Form) Revise(before *Settings, document string) (string, error) {
-	s, err := f.parse(document, before)
+// Revise returns the document to store for a given one. A value as people see it stands for the value that is stored
+// before. Texts such as headers do so only for the receiver that they are stored
+// for, unless anywhere is set: else who may not read them could have them sent elsewhere. An error is as of Parse.
+func (f *Form) Revise(before *Settings, document string, anywhere bool) (string, error) {
+	if err := checkSize(document, MaxGiven); err != nil {
+		return "", err
+	}
+	s, err := f.parse(document, func(s *Settings) error {
+		for _, p := range f.parts {
+			value := s.parts[p.name()]
+			if value == nil {
+				continue
+			}
+			if err := p.restore(value, before.parts[p.name()], anywhere); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return "", err
 	}
 	after := f.Encode(&s)
-	return after, checkSize(after)
+	return after, checkSize(after, MaxDocument)
 }
 
-// parse reads a document. It restores what people do not see, unless stored is nil.
-func (f *Form) parse(document string, stored *Settings) (s Settings, err error) {
-	if err := checkSize(document); err != nil {
-		return s, err
-	}
+// parse reads a document, and validates it after restore.
+func (f *Form) parse(document string, restore func(*Settings) error) (s Settings, err error) {
 	err = f.fields.parse(&s, []byte(document))
-	if err == nil && stored != nil {
-		err = f.fields.restore(&s, stored)
+	if err == nil {
+		err = restore(&s)
 	}
 	if err == nil {
 		err = f.fields.check(&s)
@@ -84,12 +99,12 @@ func (f *Form) parse(document string, stored *Settings) (s Settings, err error) 
 	return s, nil
 }
 
-func checkSize(document string) error {
-	if len(document) <= MaxDocument {
+func checkSize(document string, most int) error {
+	if len(document) <= most {
 		return nil
 	}
 	return clock.Invalid(clock.CodeOutOfRange, "",
-		fmt.Sprintf("the settings have %d bytes; at most %d are kept", len(document), MaxDocument))
+		fmt.Sprintf("the settings have %d bytes; at most %d are taken", len(document), most))
 }
 
 // Encode returns the settings as a document, without the members that decide nothing. Parse returns the same settings
@@ -138,12 +153,6 @@ func partMember(p AnyPart) member {
 				}
 				s.parts[p.name()] = value
 				return err
-			},
-			restore: func(s, stored *Settings) error {
-				if value := s.parts[p.name()]; value != nil {
-					return p.restore(value, stored.parts[p.name()])
-				}
-				return nil
 			},
 			check:  p.check,
 			encode: encode,

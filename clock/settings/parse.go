@@ -22,7 +22,11 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 	if !utf8.Valid(object) {
 		return clock.Invalid(clock.CodeInvalidValue, field, "JSON must be UTF-8")
 	}
-	whole := clock.Invalid(clock.CodeInvalidValue, field, "it must be a JSON object")
+	what := field
+	if field == "" {
+		what = "the settings"
+	}
+	whole := clock.Invalid(clock.CodeInvalidValue, field, what+" must be one JSON object, such as {\"max_rings\":3}")
 	d := json.NewDecoder(bytes.NewReader(object))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return whole
@@ -64,6 +68,11 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 func parseText(raw []byte, field string, into *string) error {
 	if raw[0] != '"' || json.Unmarshal(raw, into) != nil {
 		return clock.Invalid(clock.CodeInvalidValue, field, field+" must be a string")
+	}
+	const replaced = "\ufffd" // what encoding/json makes of half a pair
+	if strings.Contains(*into, replaced) && !bytes.Contains(raw, []byte(replaced)) &&
+		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+		return clock.Invalid(clock.CodeInvalidValue, field, field+" has half of a surrogate pair")
 	}
 	return nil
 }

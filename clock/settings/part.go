@@ -23,6 +23,9 @@ type Part[T any] struct {
 	New    func() *T      // returns the value of an object without members
 	Fields []Field[T]     // in the order in which documents have them
 	Check  func(*T) error // looks for faults that no field has, after the fields; nil: there are none
+
+	// Receiver returns who gets the texts of Texts, such as a server. nil: the part has no Texts.
+	Receiver func(*T) string
 }
 
 // AnyPart is a Part of some type.
@@ -30,7 +33,7 @@ type AnyPart interface {
 	name() string
 	info() FieldInfo
 	read(object []byte) (value any, err error)
-	restore(value, stored any) error
+	restore(value, stored any, anywhere bool) error
 	check(s *Settings) error
 	encode(value any, redacted bool) json.RawMessage
 }
@@ -81,13 +84,27 @@ func (p *Part[T]) read(object []byte) (any, error) {
 }
 
 // restore puts values of the stored object where value has what people see of them. stored may be nil.
-func (p *Part[T]) restore(value, stored any) error {
+func (p *Part[T]) restore(value, stored any, anywhere bool) error {
 	given, _ := value.(*T)
 	was, is := stored.(*T)
 	if !is {
 		was = p.New()
 	}
-	return within(p.Name, fields[T](p.Fields).restore(given, was))
+	moved := is && !anywhere && p.Receiver != nil && p.Receiver(given) != p.Receiver(was)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		from := was
+		if moved && f.Kind == KindTexts {
+			from = p.New()
+		}
+		if f.restore == nil {
+			continue
+		}
+		if err := f.restore(given, from); err != nil {
+			return within(p.Name, err)
+		}
+	}
+	return nil
 }
 
 // encode returns the object as a document has it. If redacted, it has no secrets, and cannot be read back.
@@ -135,19 +152,6 @@ func (f fields[T]) parse(value *T, object []byte) error {
 	}
 	return eachMember("", object, names,
 		func(name string, raw []byte) error { return f[slices.Index(names, name)].parse(value, raw) })
-}
-
-// restore puts stored values where value has what people see of them.
-func (f fields[T]) restore(value, stored *T) error {
-	for i := range f {
-		if f[i].restore == nil {
-			continue
-		}
-		if err := f[i].restore(value, stored); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // check returns the first fault that parse does not find.

@@ -29,7 +29,8 @@ func (s seal) String() string { return "seal..." }
 // pigeon is the part of a target that needs it. It stands for the parts of package ring's targets.
 var pigeon = &settings.Part[loft]{
 	Name: "pigeon", Type: "Pigeon", Target: clock.TargetWebhook, Needs: "a loft",
-	New: func() *loft { return &loft{Size: "small", Wait: 15 * time.Second, Birds: 3} },
+	Receiver: func(l *loft) string { return l.Place },
+	New:      func() *loft { return &loft{Size: "small", Wait: 15 * time.Second, Birds: 3} },
 	Fields: []settings.Field[loft]{
 		settings.Text(settings.FieldInfo{Name: "place", Required: true, Max: 10, Example: "roof"},
 			func(l *loft) *string { return &l.Place }, func(place string) *settings.Fault {

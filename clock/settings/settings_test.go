@@ -69,7 +69,7 @@ func TestDocumentsForPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	const shown = `"pigeon":{"place":"\u003croof\u003e","note":"h...","size":"small","wait":"15s","birds":3,` +
-		`"rings":{"a":"..."},"seals":["seal..."]},"retry":{"initial":"1s","factor":2,"cap":"1m30s","limit":null},`
+		`"rings":{"a":"..."},"seals":["seal...57abfafa"]},"retry":{"initial":"1s","factor":2,"cap":"1m30s","limit":null},`
 	for _, c := range []struct{ got, want string }{
 		{form.Redacted(&s), `{"target":"webhook",` + shown + `"paused":true}`},
 		{form.Effective(&s, clock.TargetStream), `{"target":"webhook","alarm_targets":[],"owl":null,` + shown +

@@ -38,6 +38,7 @@ const AnyVersion = -1
 // Bounds of stored settings.
 const (
 	MaxChangedBy = 128      // bytes
-	MaxDocument  = 16 << 10 // bytes of a document
+	MaxDocument  = 16 << 10 // bytes of a stored document
+	MaxGiven     = 64 << 10 // bytes of a document that a person gives, with blanks and values as people see them
 	MaxHistory   = 1000     // versions that one call returns, at most
 )

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"os/user"
@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/store"
@@ -85,21 +86,28 @@ func (f storeFlags) bounded() (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(); stopSignals() }
 }
 
-// remote reports whether the command works on the server: the database is not named, and the server or a token is. A
-// flag counts more than the environment.
-func (f settingsFlags) remote(values *sources) (bool, error) {
+// remote reports whether the command works on the server: it is named, and the database is not. A flag counts more than
+// the environment, and an empty variable names nothing.
+func (f settingsFlags) remote(values *sources) (remote bool, err error) {
 	database, server := values.kindOf("database-url"), values.kindOf("server")
-	if server == fromDefault {
-		server = values.kindOf("token")
+	if f.DatabaseURL == "" {
+		database = fromDefault
+	}
+	if f.Server == "" {
+		server = fromDefault
 	}
 	switch {
-	case database == fromFlag && values.kindOf("server") == fromFlag:
+	case database == fromFlag && server == fromFlag:
 		return false, usagef("give --database-url or --server, not both")
 	case server == fromFlag:
-		return database != fromFlag, nil
-	default:
-		return database == fromDefault && server != fromDefault, nil
+		remote = true
+	case database == fromDefault:
+		remote = server != fromDefault
 	}
+	if !remote && values.kindOf("token") == fromFlag {
+		return false, usagef("--token is for a server: name it with --server")
+	}
+	return remote, nil
 }
 
 // withHome calls do with the place of the settings, and names it on standard error. by is who changes settings in the
@@ -112,7 +120,11 @@ func (f settingsFlags) withHome(
 		return err
 	}
 	if !remote {
-		return f.withStore(func(ctx context.Context, st store.Store) error { return do(ctx, newStoredHome(st, by)) })
+		err := f.withStore(func(ctx context.Context, st store.Store) error { return do(ctx, newStoredHome(st, by)) })
+		if errors.Is(err, errNoDatabase) && values.kindOf("database-url") == fromDefault {
+			err = fmt.Errorf("%w. A service elsewhere: name it with --server (CLOCKD_SERVER)", err)
+		}
+		return err
 	}
 	if values.kindOf("by") == fromFlag {
 		return usagef("--by is for changes in the database: a server knows who changes settings by the token")
@@ -151,7 +163,7 @@ func (l *applicationListCommand) Run(values *sources) error {
 type applicationShowCommand struct {
 	settingsArgs
 
-	Secrets bool `help:"Show the settings as JSON with the signing secrets and headers of the webhook. Only in the database."`
+	Secrets bool `help:"Show the settings as JSON with the signing secrets and headers. Only in the database."`
 }
 
 // Run shows the settings.
@@ -217,14 +229,19 @@ type applicationSetCommand struct {
 // standard error.
 func (s *applicationSetCommand) Run(values *sources) error {
 	err := s.change(values, &s.changeFlags, s.next, nil)
-	if err == nil {
-		out := io.Writer(stdout)
-		if s.JSON {
-			out = stderr
-		}
-		if s.made != "" {
-			_, _ = fmt.Fprintf(out, "new signing secret: %s\n", s.made)
-		}
+	failed, is := errors.AsType[*client.Error](err)
+	unconfirmed := is && failed.Unconfirmed || errors.Is(err, clock.ErrUnconfirmed)
+	if unconfirmed {
+		err = fmt.Errorf("%w\nthe settings may have changed: look at them with clockd application show %s", err, s.Name)
+	}
+	switch {
+	case s.made == "" || err != nil && !unconfirmed:
+	case err != nil:
+		_, _ = fmt.Fprintf(stderr, "new signing secret, if the settings have changed: %s\n", s.made)
+	case s.JSON:
+		_, _ = fmt.Fprintf(stderr, "new signing secret: %s\n", s.made)
+	default:
+		_, _ = fmt.Fprintf(stdout, "new signing secret: %s\n", s.made)
 	}
 	return err
 }
@@ -275,7 +292,7 @@ func (s *settingsArgs) change(
 func (s *settingsArgs) changeAt(
 	ctx context.Context, home settingsHome, ifVersion int64, next func(before *shownSettings) (string, error),
 ) (*shownSettings, error) {
-	const tries = 5
+	const tries, longestPause = 20, 100 * time.Millisecond
 	for try := 1; ; try++ {
 		before, err := home.get(ctx, s.Name)
 		if err != nil {
@@ -290,8 +307,12 @@ func (s *settingsArgs) changeAt(
 			condition = before.Version
 		}
 		v, err := home.change(ctx, s.Name, document, condition)
-		if otherVersion(err) && ifVersion == settings.AnyVersion && try < tries {
+		if otherVersion(err) && ifVersion == settings.AnyVersion && try < tries && ctx.Err() == nil {
+			time.Sleep(rand.N(longestPause)) // others change the settings too
 			continue
+		}
+		if otherVersion(err) {
+			err = fmt.Errorf("%w: look at them (clockd application show %s), and try again", err, s.Name)
 		}
 		if err == nil && v.Version == before.Version {
 			_, _ = fmt.Fprintln(stderr, "unchanged")

@@ -48,6 +48,9 @@ const (
 	defaultDatabaseURL = sqliteScheme + "clockd.db"
 )
 
+// errNoDatabase begins the error for a SQLite file that does not exist.
+var errNoDatabase = errors.New("there is no database")
+
 // checkExists returns an error if the URL names a SQLite file that does not exist. Only serve and migrate make a
 // database: another command would change an empty one, while the service runs on its own.
 func (f databaseFlags) checkExists() error {
@@ -62,7 +65,7 @@ func (f databaseFlags) checkExists() error {
 	if f.DatabaseURL == defaultDatabaseURL && os.Getenv("CLOCKD_DATABASE_URL") == "" {
 		hint = "CLOCKD_DATABASE_URL is not set: set it to the database that clockd serve uses, or make this one with clockd migrate"
 	}
-	return fmt.Errorf("there is no database %s; %s", f.name(), hint)
+	return fmt.Errorf("%w %s; %s", errNoDatabase, f.name(), hint)
 }
 
 // spareRingConns is how many connections rings need beyond ring.Connections. One serves while another is being

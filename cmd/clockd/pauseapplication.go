@@ -65,7 +65,7 @@ func (p *applicationPauseCommand) awaitNodes(ctx context.Context, home settingsH
 		}
 		waiting := seen.unconfirmed(changes, begun)
 		if len(waiting) == 0 {
-			return p.printConfirmed()
+			return p.confirm(ctx, home)
 		}
 		if time.Since(begun) >= p.Wait {
 			return fmt.Errorf("%s is paused, but not every node has confirmed it within %s: %s. Run the command again to wait longer",
@@ -80,11 +80,19 @@ func (p *applicationPauseCommand) awaitNodes(ctx context.Context, home settingsH
 	}
 }
 
-func (p *applicationPauseCommand) printConfirmed() error {
+// confirm prints the confirmation of the pause, unless somebody has ended it meanwhile.
+func (p *applicationPauseCommand) confirm(ctx context.Context, home settingsHome) error {
+	now, err := home.get(ctx, p.Name)
+	if err != nil {
+		return fmt.Errorf("every node has confirmed that %s is paused; whether it still is, is unknown: %w", p.Name, err)
+	}
+	if document, err := membersOf(now.Settings); err != nil || document["paused"] != true {
+		return fmt.Errorf("%s is not paused any more: meanwhile its settings have got version %d", p.Name, now.Version)
+	}
 	if p.JSON {
 		return json.NewEncoder(stdout).Encode(map[string]any{"application": p.Name, "confirmed": true})
 	}
-	_, err := fmt.Fprintf(stdout, "%s is paused: every node has confirmed that it starts no ring of it\n", p.Name)
+	_, err = fmt.Fprintf(stdout, "%s is paused: every node has confirmed that it starts no ring of it\n", p.Name)
 	return err
 }
 

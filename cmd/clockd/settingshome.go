@@ -55,7 +55,9 @@ func newStoredHome(st store.Store, by string) *storedHome {
 		micros, err := st.Time(ctx)
 		return clock.Instant(micros / 1000), err
 	}
-	return &storedHome{st, settings.NewEditor(settings.EditorDeps{Form: settingsForm, Stored: st, Now: now}), by}
+	return &storedHome{st, settings.NewEditor(settings.EditorDeps{
+		Form: settingsForm, Stored: st, Now: now, Trusted: true, // the database has the values in plain
+	}), by}
 }
 
 func (h *storedHome) get(ctx context.Context, application string) (*shownSettings, error) {
@@ -183,10 +185,22 @@ func (h *serverHome) change(
 ) (*shownSettings, error) {
 	s, err := h.server.ChangeSettings(ctx, application, []byte(document), client.IfSettings(ifVersion))
 	if err != nil {
-		return nil, h.flags.explained(err)
+		return nil, &changeError{h.flags.explained(err), err}
 	}
 	return receivedSettings(application, &s.SettingsVersion, s.Effective), nil
 }
+
+// changeError is the explained error of a change.
+type changeError struct {
+	explained error
+	cause     error // *client.Error
+}
+
+// Error returns the explanation.
+func (e *changeError) Error() string { return e.explained.Error() }
+
+// Unwrap returns the cause.
+func (e *changeError) Unwrap() error { return e.cause }
 
 func (h *serverHome) nodes(ctx context.Context) (*confirmations, error) {
 	cluster, err := h.server.Nodes(ctx)

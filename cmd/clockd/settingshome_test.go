@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -49,8 +52,8 @@ func TestAdminChangesSettingsOverTheNetwork(t *testing.T) {
 				"show", "shop")
 			want(admin, 0, []string{"version 1", "by boss", "max_rings      3"}, "set", "shop", "--max-rings=3")
 			want(admin, 0, []string{"unchanged", "version 1"}, "set", "shop", "--max-rings=3")
-			want(admin, 1, []string{"version 1, not 0", "condition_failed"}, "set", "shop", "--max-rings=4",
-				"--if-version=0")
+			want(admin, 1, []string{"version 1, not 0", "look at them (clockd application show shop)"}, "set", "shop",
+				"--max-rings=4", "--if-version=0")
 			want(admin, 1, []string{"out_of_range", "field max_rings"}, "set", "shop", "--max-rings=0")
 			want(admin, 1, []string{"does not cover"}, "set", "bank", "--max-rings=3")
 			want(reader, 1, []string{"role reader", "admin"}, "set", "shop", "--max-rings=5")
@@ -78,6 +81,7 @@ func TestAdminChangesSettingsOverTheNetwork(t *testing.T) {
 					}
 				}
 			}
+			want(admin, 1, []string{"webhook.headers.authorization"}, "set", "hook", "--webhook-url=https://b.example/")
 			stored := application(t, databaseURL, "show", "hook", "--secrets")
 			if strings.Count(stored, "hush") != 2 || strings.Count(stored, "whsec_") != 2 ||
 				strings.Contains(stored, "...") {
@@ -135,12 +139,16 @@ func TestApplicationCommandsFindTheSettings(t *testing.T) {
 	}{
 		{"", "", "there is no database sqlite:"},
 		{"CLOCKD_SERVER=http://127.0.0.1:1", "", "no response from the server"},
-		{"CLOCKD_TOKEN=x", "", "server: http://127.0.0.1:8080"},
+		{"CLOCKD_TOKEN=x", "", "there is no database sqlite:"},
+		{"CLOCKD_TOKEN=x", "", "name it with --server"},
+		{"CLOCKD_SERVER=", "", "there is no database sqlite:"},
+		{"CLOCKD_SERVER=http://127.0.0.1:1 CLOCKD_DATABASE_URL=", "", "no response from the server"},
+		{"CLOCKD_SERVER=http://127.0.0.1:1 CLOCKD_DATABASE_URL=sqlite:other.db", "--token=x", "--token is for a server"},
 		{"CLOCKD_SERVER=http://127.0.0.1:1 CLOCKD_DATABASE_URL=sqlite:other.db", "", "there is no database sqlite:"},
 		{"CLOCKD_DATABASE_URL=sqlite:other.db", "--server=http://127.0.0.1:1", "no response from the server"},
 		{"CLOCKD_SERVER=http://127.0.0.1:1", "--database-url=sqlite:other.db", "there is no database sqlite:"},
 		{"", "--database-url=sqlite:other.db --server=http://127.0.0.1:1", "give --database-url or --server, not both"},
-		{"", "--database-url=sqlite:clockd.db --token=x", "there is no database sqlite:"},
+		{"", "--database-url=sqlite:clockd.db --token=x", "--token is for a server"},
 	} {
 		args := append([]string{"application", "show", "shop"}, strings.Fields(c.args)...)
 		out, code := typed(t, strings.Fields(c.env), args...)
@@ -174,5 +182,42 @@ func TestNodesThatHaveNotConfirmedAreNamed(t *testing.T) {
 		if (c.want == "") != (got == "[]") || !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s, want %q", c.node, got, c.want)
 		}
+	}
+}
+
+// resumedHome is a place whose application is resumed while the nodes confirm its pause.
+type resumedHome struct{ settingsHome }
+
+func (resumedHome) nodes(context.Context) (*confirmations, error) { return &confirmations{}, nil }
+
+func (resumedHome) get(context.Context, string) (*shownSettings, error) {
+	return &shownSettings{Version: 3, Settings: []byte("{}")}, nil
+}
+
+func TestPauseIsNotConfirmedAfterAResume(t *testing.T) {
+	t.Parallel()
+	var pause applicationPauseCommand
+	pause.Name = "shop"
+	if err := pause.awaitNodes(t.Context(), resumedHome{}); err == nil || !strings.Contains(err.Error(), "version 3") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A change whose response was lost is told so. The secret that it made is printed all the same.
+func TestUnconfirmedChangeIsTold(t *testing.T) {
+	t.Parallel()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, `{"application":"shop","version":0,"settings":{},"unreadable":null,"effective":{}}`)
+	})
+	server := httptest.NewServer(h)
+	defer server.Close()
+	out, code := typed(t, []string{"CLOCKD_SERVER=" + server.URL}, "application", "set", "shop",
+		"--webhook-url=https://a.example/")
+	if code != 1 || !strings.Contains(out, "the settings may have changed") ||
+		!strings.Contains(out, "new signing secret, if the settings have changed: whsec_") {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }

@@ -30,8 +30,9 @@ const maxName = 512
 // Part is the method in the settings of an application.
 var Part = &settings.Part[Method]{
 	Name: "grpc", Type: "GRPC", Target: clock.TargetGRPC, Needs: "a method",
-	Help: "The method of gRPC of an application whose target is grpc.",
-	New:  func() *Method { return NewMethod("", "") },
+	Help:     "The method of gRPC of an application whose target is grpc.",
+	New:      func() *Method { return NewMethod("", "") },
+	Receiver: func(m *Method) string { return httpcall.Origin(m.URL) },
 	Fields: []settings.Field[Method]{
 		httpcall.URLField("Server: https, or http for HTTP/2 in plain text.", "https://shop.example:8443",
 			func(m *Method) *string { return &m.URL }, serverFault),

@@ -44,6 +44,15 @@ func URLField[T any](help, example string, at func(*T) *string, check func(*url.
 	})
 }
 
+// Origin returns the scheme, host and port of an endpoint's URL, "" for a URL that ParseURL does not take.
+func Origin(text string) string {
+	u, fault := ParseURL(text)
+	if fault != nil {
+		return ""
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host)
+}
+
 // ParseURL returns the URL of an endpoint. It does not look up the host: the guard checks the address of each
 // connection.
 func ParseURL(text string) (*url.URL, *settings.Fault) {

@@ -39,8 +39,9 @@ func NewEndpoint(address string, secrets ...Secret) *Endpoint {
 // Part is the endpoint in the settings of an application.
 var Part = &settings.Part[Endpoint]{
 	Name: "webhook", Type: "Webhook", Target: clock.TargetWebhook, Needs: "an endpoint",
-	Help: "The HTTP endpoint of an application whose target is webhook.",
-	New:  func() *Endpoint { return NewEndpoint("") },
+	Help:     "The HTTP endpoint of an application whose target is webhook.",
+	New:      func() *Endpoint { return NewEndpoint("") },
+	Receiver: func(e *Endpoint) string { return httpcall.Origin(e.URL) },
 	Fields: []settings.Field[Endpoint]{
 		httpcall.URLField("Where requests go.", "https://shop.example/rings",
 			func(e *Endpoint) *string { return &e.URL }, nil),

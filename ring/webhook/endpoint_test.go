@@ -67,7 +67,7 @@ func TestRedactedEndpointHidesWhatMayBeSecret(t *testing.T) {
 		}
 	}
 	const want = `{"webhook":{"url":"https://shop.example/rings?...","method":"POST","headers":{"authorization":"..."},` +
-		`"body":"payload","timeout":"15s","concurrency":16,"secrets":["whsec_..."]}}`
+		`"body":"payload","timeout":"15s","concurrency":16,"secrets":["whsec_...2dd745ff"]}}`
 	if b != want {
 		t.Error(b)
 	}
