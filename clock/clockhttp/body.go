@@ -42,9 +42,18 @@ func (s *Server) bodiesEnd() time.Time {
 }
 
 // cutsWhenStopping shortens a waiting read of the body when the server begins to stop. The caller must call done after
-// the last read.
-func (s *Server) cutsWhenStopping(t *timedReader) (done func() bool) {
-	return context.AfterFunc(s.front.Stopping(), func() { _ = t.conn.SetReadDeadline(s.bodiesEnd()) })
+// the last read, and before its handler ends: net/http forbids a deadline afterwards.
+func (s *Server) cutsWhenStopping(t *timedReader) (done func()) {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(s.front.Stopping(), func() {
+		defer close(ended)
+		_ = t.conn.SetReadDeadline(s.bodiesEnd())
+	})
+	return func() {
+		if !stop() {
+			<-ended
+		}
+	}
 }
 
 // grow makes room for at least one more byte, and for at most limit bytes in total. It returns false if there is

@@ -10,7 +10,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/front"
@@ -297,4 +300,46 @@ func TestReadsNeedMemoryForTheirResponses(t *testing.T) {
 		h.expect(200, "", "GET", path, "")
 	}
 	h.wantNoMemory()
+}
+
+// slowDeadline is a response whose SetReadDeadline waits until it is released.
+type slowDeadline struct {
+	http.ResponseWriter
+	begun, release chan struct{}
+}
+
+func (s *slowDeadline) SetReadDeadline(time.Time) error {
+	close(s.begun)
+	<-s.release
+	return nil
+}
+
+// net/http forbids a deadline after the handler has ended: over HTTP/2 it could end the process. So the handler waits
+// for a deadline that the stopping server is setting.
+func TestHandlerWaitsForTheDeadlineOfAStoppingServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := front.New(DefaultConfig().Config, front.Deps{Log: quiet(), Registerer: prometheus.NewRegistry()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{front: shared}
+		w := &slowDeadline{begun: make(chan struct{}), release: make(chan struct{})}
+		done := s.cutsWhenStopping(&timedReader{conn: http.NewResponseController(w)})
+		shared.Stop()
+		<-w.begun
+		ended := make(chan struct{})
+		go func() {
+			done()
+			close(ended)
+		}()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("the handler has ended while the deadline is being set")
+		default:
+		}
+		close(w.release)
+		<-ended
+	})
 }
