@@ -57,6 +57,7 @@ func startTrail(t *testing.T) (trail *Trail, w *written, end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done, run := make(chan error), trail.Run
 	go func() { done <- run(ctx) }()
+	time.Sleep(time.Millisecond) // so that the test never wakes at the instant of a write
 	return trail, w, func() {
 		cancel()
 		if err := <-done; err != nil {

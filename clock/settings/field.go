@@ -74,8 +74,8 @@ func TooMuch(format string, args ...any) *Fault {
 }
 
 // errHidden is the fault of a value with dots that stand for no stored value.
-var errHidden = Wrong("has ..., which stands for a stored value, and for this receiver none that is shown so is " +
-	"stored: give the whole value")
+var errHidden = Wrong("has ..., which stands for a stored value. None that looks so is stored, or it is for another " +
+	"server: give the whole value")
 
 // of returns the fault as the error of a field, nil for none.
 func (f *Fault) of(field string) error {

@@ -40,7 +40,7 @@ function commands(name, settings) {
     ['Show the settings', `clockd application get ${quoted(name)}`],
     ['Read the settings over HTTP', curlOf(quoted(address(`v1/applications/${name}/settings`).href))],
   ];
-  return [el('p', {class: 'hint'}, 'Settings change on the machine of the service, not over the network.'),
+  return [el('p', {class: 'hint'}, 'On the machine of the service the commands work on its database. From elsewhere, name the server (--server) and a token of an admin.'),
     el('ul', {class: 'commands'}, rows.map(([what, text]) => el('li', {}, el('span', {}, what), el('code', {}, text), copyButton('Copy', text))))];
 }
 

@@ -15,7 +15,7 @@ export async function show(view) {
   replace(view.body,
     application && el('p', {class: 'links'}, el('a', {href: href('audit')}, 'All applications')),
     page.acts.length === 0
-      ? empty(page.next_cursor ? 'This part of the audit has no act on applications of your token.' : 'The audit has no act.', 'Kicks, discards, pauses and resumes of alarms, and changes of settings and tokens, appear here until their retention ends.')
+      ? empty(page.next_cursor ? 'This part of the audit has no act on applications of your token.' : 'The audit has no act.', 'What people do to alarms, settings and tokens, refused requests, and logins of operators and admins appear here until their retention ends.')
       : table('Acts', columns, page.acts), pager);
 }
 
@@ -37,7 +37,7 @@ function subject(act) {
 function change(act) {
   const before = act.before || {}, after = act.after || {};
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
-  return el('ul', {class: 'plain'}, names.map(name => el('li', {class: 'error-text'}, `${name}: ${text(before[name])} → ${text(after[name])}`)));
+  return el('ul', {class: 'plain'}, names.map(name => el('li', {class: 'error-text'}, act.before ? `${name}: ${text(before[name])} → ${text(after[name])}` : `${name}: ${text(after[name])}`)));
 }
 
 function text(value) {
