@@ -56,8 +56,8 @@ func (f *Form) Parse(document string) (Settings, error) {
 }
 
 // Revise returns the document to store for a given one. A value as people see it stands for the value that is stored
-// before. Texts such as headers do so only for the receiver that they are stored
-// for, unless anywhere is set: else who may not read them could have them sent elsewhere. An error is as of Parse.
+// before. Texts such as headers do so only for the receiver that they are stored for, unless anywhere is set: else a
+// person who may not read them could have them sent elsewhere. An error is as of Parse.
 func (f *Form) Revise(before *Settings, document string, anywhere bool) (string, error) {
 	if err := checkSize(document, MaxGiven); err != nil {
 		return "", err
