@@ -3,6 +3,7 @@ package clockhttp
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/clockd/clockd/clock/front"
@@ -56,6 +57,10 @@ func (c Config) Validate() error {
 	), c.validateSizes()...)
 	if c.MetricsListen != "" {
 		errs = append(errs, front.CheckListen("metrics", "CLOCKD_METRICS_LISTEN", c.MetricsListen))
+		if c.MetricsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0") {
+			errs = append(errs, errors.New("CLOCKD_METRICS_LISTEN and CLOCKD_LISTEN are the same address: "+
+				"the metrics need a port of their own"))
+		}
 	}
 	return errors.Join(append(errs, c.Config.Validate())...)
 }

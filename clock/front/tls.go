@@ -49,16 +49,20 @@ const maxTLSFile = 1 << 20
 func (f TLSFiles) read() *tlsContents {
 	c := &tlsContents{files: f}
 	for _, file := range []struct {
-		name string
-		into *string
-	}{{f.Cert, &c.cert}, {f.Key, &c.key}, {f.ClientCA, &c.clientCA}} {
+		variable, name string
+		into           *string
+	}{
+		{"CLOCKD_TLS_CERT", f.Cert, &c.cert}, {"CLOCKD_TLS_KEY", f.Key, &c.key},
+		{"CLOCKD_TLS_CLIENT_CA", f.ClientCA, &c.clientCA},
+	} {
 		if file.name == "" || c.err != nil {
 			continue
 		}
-		var content []byte
-		if content, c.err = readBounded(file.name); c.err == nil {
-			*file.into = string(content)
+		content, err := readBounded(file.name)
+		if err != nil {
+			c.err = fmt.Errorf("%s: %w", file.variable, err)
 		}
+		*file.into = string(content)
 	}
 	return c
 }

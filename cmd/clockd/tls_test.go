@@ -339,7 +339,8 @@ func TestUnusableFilesOfTLSAreRefusedAtStart(t *testing.T) {
 		"CLOCKD_TLS_CERT":          {"CLOCKD_TLS_CLIENT_CA=" + ca.file},
 		"does not match":           {"CLOCKD_TLS_CERT=" + cert, "CLOCKD_TLS_KEY=" + foreign},
 		"CLOCKD_METRICS_LISTEN":    {"CLOCKD_METRICS_LISTEN=9090"},
-		"no such file":             {"CLOCKD_TLS_CERT=" + cert + "x", "CLOCKD_TLS_KEY=" + key},
+		"CLOCKD_TLS_CERT: open ":   {"CLOCKD_TLS_CERT=" + cert + "x", "CLOCKD_TLS_KEY=" + key},
+		"are the same address":     {"CLOCKD_METRICS_LISTEN=127.0.0.1:1", "CLOCKD_LISTEN=127.0.0.1:1"},
 		"has no certificate in PE": {"CLOCKD_TLS_CERT=" + cert, "CLOCKD_TLS_KEY=" + key, "CLOCKD_TLS_CLIENT_CA=" + key},
 	} {
 		env = append(env, "CLOCKD_DATABASE_URL="+sqliteFile(t))

@@ -103,7 +103,7 @@ func (c *tokenCreateCommand) Run() error {
 }
 
 type tokenRotateCommand struct {
-	ID string `arg:"" help:"Id of the token, as in the list."`
+	ID string `arg:"" help:"Id of the token, as in the list, or the whole token."`
 	tokenFlags
 
 	Grace string `default:"24h" placeholder:"24h" help:"Time for which the old secret stays valid (0s: it ends at once)."`
@@ -115,29 +115,61 @@ func (r *tokenRotateCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	id, err := tokenID(r.ID)
+	if err != nil {
+		return err
+	}
 	return r.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
 		text := access.NewText()
-		text.ID = r.ID
-		t, err := st.ChangeToken(ctx, r.ID, store.TokenChange{
+		text.ID = id
+		t, err := st.ChangeToken(ctx, id, store.TokenChange{
 			Action: "token_rotate", At: now, By: clock.Actor{Name: personOr(r.By)},
 			Change: func(t *access.Token) error { return t.Rotate(text.Hash(), now, grace) },
 		})
 		if err != nil {
-			return err
+			return withIDs(err)
+		}
+		if !r.JSON && t.OldSecretUntil > now {
+			_, _ = fmt.Fprintf(stderr, "%s: the old secret is valid until %s\n", t.ID, t.OldSecretUntil)
 		}
 		return r.print(text, &t)
 	})
 }
 
+// tokenID returns the id that a person gives: the id, or the whole token. An error does not repeat it, because it may
+// be most of a token.
+func tokenID(given string) (string, error) {
+	text, err := access.ParseText(given)
+	switch {
+	case err == nil:
+		return text.ID, nil
+	case strings.HasPrefix(given, "clockd_"):
+		return "", usagef("this is neither the id of a token nor a whole token")
+	}
+	return given, nil
+}
+
+// withIDs adds to the error for an unknown token where the ids are.
+func withIDs(err error) error {
+	if errors.Is(err, clock.ErrNotFound) {
+		return fmt.Errorf("%w: clockd token list has the ids", err)
+	}
+	return err
+}
+
 type tokenRevokeCommand struct {
-	ID string `arg:"" help:"Id of the token, as in the list."`
+	ID string `arg:"" help:"Id of the token, as in the list, or the whole token."`
 	tokenFlags
 }
 
 // Run ends the token.
 func (r *tokenRevokeCommand) Run() error {
+	id, err := tokenID(r.ID)
+	if err != nil {
+		return err
+	}
 	return r.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
-		t, err := st.ChangeToken(ctx, r.ID, store.TokenChange{
+		t, err := st.ChangeToken(ctx, id, store.TokenChange{
 			Action: "token_revoke", At: now, By: clock.Actor{Name: personOr(r.By)},
 			Change: func(t *access.Token) error {
 				t.Revoke(now)
@@ -145,7 +177,7 @@ func (r *tokenRevokeCommand) Run() error {
 			},
 		})
 		if err != nil {
-			return err
+			return withIDs(err)
 		}
 		if r.JSON {
 			return printValue(tokenJSON(&t))

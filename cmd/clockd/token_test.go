@@ -50,12 +50,23 @@ func TestTokenCommandMakesAndEndsTokens(t *testing.T) {
 				!strings.Contains(admin, `"created_by":"ops","expires_at":null`) {
 				t.Errorf("an admin: %s", admin)
 			}
-			refused("there is no token", "revoke", "unknown")
+			refused("clockd token list has the ids", "revoke", "unknown")
+			refused("clockd token list has the ids", "rotate", "shop frontend")
+			for _, wrong := range []string{text.String() + "x", text.String()[:40]} {
+				refused("neither the id of a token nor a whole token", "revoke", wrong)
+				if out, _ := command(env, "token", "revoke", wrong).CombinedOutput(); strings.Contains(string(out), text.Secret[:9]) {
+					t.Errorf("an error repeats a secret: %s", out)
+				}
+			}
 			rotated, err := access.ParseText(strings.TrimSpace(run("rotate", text.ID, "--grace=1h")))
 			if err != nil || rotated.ID != text.ID || rotated.Secret == text.Secret {
 				t.Errorf("rotated: %v", err)
 			}
-			if out := run("revoke", text.ID); !strings.Contains(out, "revoked at 2") {
+			if out, err := command(env, "token", "rotate", text.ID, "--grace=1h").CombinedOutput(); err != nil ||
+				!strings.Contains(string(out), "the old secret is valid until 2") {
+				t.Errorf("rotate prints %s", out)
+			}
+			if out := run("revoke", rotated.String()); !strings.Contains(out, "revoked at 2") {
 				t.Errorf("revoke: %s", out)
 			}
 			refused("revoked", "rotate", text.ID)
