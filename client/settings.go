@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
-// SettingsVersion is a version of an application's settings. Signing secrets, values of headers and metadata, and
-// queries of URLs are not shown: three dots stand in their place.
+// SettingsVersion is a version of an application's settings. Values of headers and metadata, and queries of URLs are not
+// shown: three dots stand in their place. A signing secret is whsec_... with a fingerprint.
 type SettingsVersion struct {
 	Version    int64           `json:"version"`    // 0: the application never had settings
 	ChangedAt  time.Time       `json:"changed_at"` // zero for version 0
@@ -75,7 +73,7 @@ func (c *Client) ChangeSettings(
 	switch len(condition) {
 	case 0:
 	case 1:
-		r.header = http.Header{"If-Match": {strconv.Quote(strconv.FormatInt(int64(condition[0]), 10))}}
+		r.header = AtGeneration(int64(condition[0])).header()
 	default:
 		return nil, invalid("If-Match", "a change of settings has at most one condition")
 	}
@@ -86,6 +84,4 @@ func (c *Client) ChangeSettings(
 	return &changed, nil
 }
 
-func settingsPath(application string) string {
-	return "/v1/applications/" + url.PathEscape(application) + "/settings"
-}
+func settingsPath(application string) string { return applicationPath(application) + "/settings" }

@@ -50,6 +50,7 @@ func (s *Service) ChangeSettings(
 	if change.Document == "" {
 		return nil, clock.Invalid(clock.CodeRequired, "settings", `give the settings; "{}" is all defaults`)
 	}
+	ctx = context.WithoutCancel(ctx) // the change goes on when the client leaves
 	shown, err := s.settingsOf(ctx, change.Application, func(ctx context.Context) (settings.View, error) {
 		return s.settings.Change(ctx, change)
 	})
@@ -66,7 +67,6 @@ func (s *Service) settingsOf(
 	if s.settings == nil {
 		return nil, errNoSettings
 	}
-	ctx = context.WithoutCancel(ctx) // a change goes on when the client leaves
 	limited, cancel := context.WithTimeout(ctx, clock.RequestTimeout)
 	defer cancel()
 	v, err := edit(limited)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// metricsPort is a further listener, with metrics, probes and profiles for the operators. It speaks
-// plain HTTP. It closes last, so that the end of a stop can be watched.
+// metricsPort is a further listener, with metrics, probes and profiles for the operators. It speaks plain HTTP. It closes
+// last, so that the end of a stop can be watched.
 type metricsPort struct {
 	http     *http.Server
 	listener net.Listener

@@ -79,6 +79,12 @@ func (f storeFlags) withStore(do func(ctx context.Context, st store.Store) error
 	return errors.Join(do(ctx, st), st.Close())
 }
 
+// databaseTime returns the database's time.
+func databaseTime(ctx context.Context, st store.Store) (clock.Instant, error) {
+	micros, err := st.Time(ctx)
+	return clock.Instant(micros / 1000), err
+}
+
 // bounded returns the context of a command. It ends with a signal too.
 func (f storeFlags) bounded() (ctx context.Context, stop func()) {
 	ctx, stopSignals := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -51,10 +51,7 @@ type storedHome struct {
 }
 
 func newStoredHome(st store.Store, by string) *storedHome {
-	now := func(ctx context.Context) (clock.Instant, error) {
-		micros, err := st.Time(ctx)
-		return clock.Instant(micros / 1000), err
-	}
+	now := func(ctx context.Context) (clock.Instant, error) { return databaseTime(ctx, st) }
 	return &storedHome{st, settings.NewEditor(settings.EditorDeps{
 		Form: settingsForm, Stored: st, Now: now, Trusted: true, // the database has the values in plain
 	}), by}
@@ -101,7 +98,7 @@ func (h *storedHome) nodes(ctx context.Context) (*confirmations, error) {
 	if err != nil {
 		return nil, err
 	}
-	micros, err := h.Time(ctx)
+	now, err := databaseTime(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +106,7 @@ func (h *storedHome) nodes(ctx context.Context) (*confirmations, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &confirmations{changes: changes, now: clock.Instant(micros / 1000)}
+	c := &confirmations{changes: changes, now: now}
 	for i := range cluster.Nodes {
 		n := &cluster.Nodes[i]
 		c.nodes = append(c.nodes, confirmingNode{
@@ -185,22 +182,10 @@ func (h *serverHome) change(
 ) (*shownSettings, error) {
 	s, err := h.server.ChangeSettings(ctx, application, []byte(document), client.IfSettings(ifVersion))
 	if err != nil {
-		return nil, &changeError{h.flags.explained(err), err}
+		return nil, h.flags.explained(err)
 	}
 	return receivedSettings(application, &s.SettingsVersion, s.Effective), nil
 }
-
-// changeError is the explained error of a change.
-type changeError struct {
-	explained error
-	cause     error // *client.Error
-}
-
-// Error returns the explanation.
-func (e *changeError) Error() string { return e.explained.Error() }
-
-// Unwrap returns the cause.
-func (e *changeError) Unwrap() error { return e.cause }
 
 func (h *serverHome) nodes(ctx context.Context) (*confirmations, error) {
 	cluster, err := h.server.Nodes(ctx)

@@ -34,11 +34,11 @@ type tokenFlags struct {
 // atDatabaseTime opens the database and calls do with its time.
 func (f *tokenFlags) atDatabaseTime(do func(ctx context.Context, st store.Store, now clock.Instant) error) error {
 	return f.withStore(func(ctx context.Context, st store.Store) error {
-		micros, err := st.Time(ctx)
+		now, err := databaseTime(ctx, st)
 		if err != nil {
 			return err
 		}
-		return do(ctx, st, clock.Instant(micros/1000))
+		return do(ctx, st, now)
 	})
 }
 

@@ -17,11 +17,33 @@ import (
 )
 
 // explained returns the error of a call for people. It names the server if the server was not reached or is not clockd.
+// It wraps the error of the call.
 func (f serverFlags) explained(err error) error {
 	e, ok := errors.AsType[*client.Error](err)
-	switch {
-	case !ok:
+	if !ok {
 		return err
+	}
+	if text := f.explanation(err, e); text != "" {
+		return &explainedError{text, err}
+	}
+	return err
+}
+
+// explainedError is the error of a call in other words.
+type explainedError struct {
+	text  string
+	cause error
+}
+
+// Error returns the text.
+func (e *explainedError) Error() string { return e.text }
+
+// Unwrap returns the error of the call.
+func (e *explainedError) Unwrap() error { return e.cause }
+
+// explanation returns the text for people, "" if err says it itself. e is the error of the client in err.
+func (f serverFlags) explanation(err error, e *client.Error) string {
+	switch {
 	case e.Status == 0 && e.Err != nil:
 		advice := ""
 		if errors.Is(e.Err, syscall.ECONNREFUSED) {
@@ -39,22 +61,22 @@ func (f serverFlags) explained(err error) error {
 		if errors.As(e.Err, new(*tls.CertificateVerificationError)) {
 			advice = "\nCLOCKD_CA or --ca names the file with the authority of the server's certificate, the certificate itself if it signs itself"
 		}
-		return fmt.Errorf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
+		return fmt.Sprintf("no response from the server at %s: %s%s", f.shownServer(), reachFailure(e.Err), advice)
 	case e.Code == client.CodeUnauthenticated && f.Token == "":
-		return fmt.Errorf("%w\nno token is given: set CLOCKD_TOKEN, or CLOCKD_TOKEN_FILE to the file of a token", err)
+		return err.Error() + "\nno token is given: set CLOCKD_TOKEN, or CLOCKD_TOKEN_FILE to the file of a token"
 	case errors.Is(err, client.ErrNotResumed):
-		return fmt.Errorf("connected again: %w", client.ErrNotResumed)
+		return "connected again: " + client.ErrNotResumed.Error()
 	case e.Status != 0 && e.Err != nil:
-		return fmt.Errorf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status,
+		return fmt.Sprintf("the server at %s is not clockd: status %d, %s", f.shownServer(), e.Status,
 			unreadableReason(e.Err))
 	case e.Status == http.StatusBadRequest && e.Code == "" && !f.secure():
-		return fmt.Errorf("the server at %s is not clockd, or it speaks TLS: then the URL must begin with https://",
+		return fmt.Sprintf("the server at %s is not clockd, or it speaks TLS: then the URL must begin with https://",
 			f.shownServer())
 	case e.Status != 0 && e.Code == "":
-		return fmt.Errorf("the server at %s is not clockd, or a proxy responded for it: status %d %s", f.shownServer(),
+		return fmt.Sprintf("the server at %s is not clockd, or a proxy responded for it: status %d %s", f.shownServer(),
 			e.Status, http.StatusText(e.Status))
 	}
-	return err
+	return ""
 }
 
 // tlsAlert returns the alert of TLS with which the server ended the connection, nil if there was none.
