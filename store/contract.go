@@ -290,6 +290,9 @@ type Settings interface {
 	// clock.ErrPrecondition, and changes nothing, if IfVersion does not hold. Changes of all settings take place one
 	// after the other.
 	ChangeSettings(ctx context.Context, change settings.Change) (settings.Version, error)
+	// RewriteSettings replaces the documents of all versions of an application's settings, and returns how many differ
+	// from before. The versions stay. It counts as one change of settings, unless nothing differs.
+	RewriteSettings(ctx context.Context, rewrite settings.Rewrite) (documents int, err error)
 }
 
 // TokenChange is a change of a token, with what the audit says of it.

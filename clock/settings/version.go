@@ -24,6 +24,16 @@ type Change struct {
 	IfVersion   int64         // condition: the settings have this version; 0: the application never had settings; AnyVersion: no condition
 }
 
+// Rewrite asks that the stored documents of an application change their form, and not their content.
+type Rewrite struct {
+	Application string
+	// Document returns the document to store for a version. It may be called more than once for a version.
+	Document func(v *Version) string
+	Action   string        // name of the act in the audit
+	At       clock.Instant // the database's time
+	By       clock.Actor
+}
+
 // OtherVersion returns the error of a change whose condition does not hold: the settings have another version.
 func OtherVersion(application string, version, wanted int64) error {
 	return &clock.Error{

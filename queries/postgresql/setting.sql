@@ -13,10 +13,11 @@ SELECT application, version, document, changed_at, changed_by FROM application_s
 SELECT application, version, document, changed_at, changed_by FROM application_setting WHERE application = sqlc.arg(application);
 
 -- name: ListSettingHistory :many
--- Reads the newest versions of an application's settings, newest first.
+-- Reads the newest versions of an application's settings before a version, newest first.
 -- Index: primary key. Rows: up to the limit.
 SELECT application, version, document, changed_at, changed_by FROM application_setting_history
-WHERE application = sqlc.arg(application) ORDER BY version DESC LIMIT sqlc.arg(row_limit);
+WHERE application = sqlc.arg(application) AND version < sqlc.arg(before_version)
+ORDER BY version DESC LIMIT sqlc.arg(row_limit);
 
 -- name: CountSettingChange :execrows
 -- Counts a change. The lock on the row makes concurrent changes of settings wait for each other.
@@ -36,3 +37,15 @@ ON CONFLICT (application) DO UPDATE SET version = excluded.version, document = e
 -- Index: primary key. Rows: one.
 INSERT INTO application_setting_history (application, version, document, changed_at, changed_by)
 VALUES (sqlc.arg(application), sqlc.arg(version), sqlc.arg(document), sqlc.arg(changed_at), sqlc.arg(changed_by));
+
+-- name: RewriteSetting :exec
+-- Replaces the document of a version, if it is the current one.
+-- Index: primary key. Rows: one, or none.
+UPDATE application_setting SET document = sqlc.arg(document)
+WHERE application = sqlc.arg(application) AND version = sqlc.arg(version);
+
+-- name: RewriteSettingHistory :exec
+-- Replaces the document of a version that was ever current.
+-- Index: primary key. Rows: one.
+UPDATE application_setting_history SET document = sqlc.arg(document)
+WHERE application = sqlc.arg(application) AND version = sqlc.arg(version);

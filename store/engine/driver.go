@@ -234,10 +234,16 @@ type Settings interface {
 	ReadAllSettings(ctx context.Context) ([]SettingRow, error)
 	// ReadSettings returns the current settings of the application, or sql.ErrNoRows.
 	ReadSettings(ctx context.Context, application string) (SettingRow, error)
-	// ReadSettingsHistory returns at most limit versions of the application's settings, the newest first.
-	ReadSettingsHistory(ctx context.Context, application string, limit int) ([]SettingRow, error)
+	SettingsHistory
 	// BeginSettings begins a transaction that changes settings.
 	BeginSettings(ctx context.Context) (SettingsTx, error)
+}
+
+// SettingsHistory reads the history of settings.
+type SettingsHistory interface {
+	// ReadSettingsHistory returns at most limit versions of the application's settings before a version (exclusive), the
+	// newest first.
+	ReadSettingsHistory(ctx context.Context, application string, before int64, limit int) ([]SettingRow, error)
 }
 
 // SettingsTx is a transaction that changes settings. CountChange must be called first.
@@ -251,6 +257,9 @@ type SettingsTx interface {
 	ReadSettings(ctx context.Context, application string) (SettingRow, error)
 	// PutSettings writes the row as the current settings of its application, and adds it to the history.
 	PutSettings(ctx context.Context, row *SettingRow) error
+	SettingsHistory
+	// RewriteSettings replaces the document of the row's version, in the history and where it is the current one.
+	RewriteSettings(ctx context.Context, row *SettingRow) error
 }
 
 // Tokens reads and writes access tokens, on the connections of leases.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
@@ -63,7 +64,7 @@ func (s *Store) SettingsHistory(
 	ctx context.Context, application string, limit int,
 ) (versions []settings.Version, err error) {
 	err = s.call(ctx, "read the history of settings", func(ctx context.Context) error {
-		rows, err := s.driver.ReadSettingsHistory(ctx, application, min(limit, settings.MaxHistory))
+		rows, err := s.driver.ReadSettingsHistory(ctx, application, math.MaxInt64, min(limit, settings.MaxHistory))
 		versions = Column(rows, (*SettingRow).version)
 		return err
 	})
@@ -105,12 +106,8 @@ func settingsAct(v *settings.Version, by clock.Actor) clock.Act {
 
 // nextSettings counts the change, and returns the row to write.
 func nextSettings(ctx context.Context, t SettingsTx, change *settings.Change) (SettingRow, error) {
-	counted, err := t.CountChange(ctx)
-	if err != nil {
+	if err := countChange(ctx, t); err != nil {
 		return SettingRow{}, err
-	}
-	if counted != 1 {
-		return SettingRow{}, errNoCounter
 	}
 	before, err := currentSettings(ctx, t, change.Application)
 	if err != nil {
@@ -123,6 +120,70 @@ func nextSettings(ctx context.Context, t SettingsTx, change *settings.Change) (S
 		Application: change.Application, Version: before.Version + 1, Document: change.Document,
 		ChangedAt: int64(change.At), ChangedBy: change.By.Name,
 	}, nil
+}
+
+// countChange counts a change.
+func countChange(ctx context.Context, t SettingsTx) error {
+	counted, err := t.CountChange(ctx)
+	if err == nil && counted != 1 {
+		err = errNoCounter
+	}
+	return err
+}
+
+// errNothingRewritten ends a transaction that has nothing to write.
+var errNothingRewritten = errors.New("no document differs")
+
+// RewriteSettings replaces the documents of all versions of an application's settings.
+func (s *Store) RewriteSettings(ctx context.Context, r settings.Rewrite) (documents int, err error) {
+	err = s.replayed(ctx, "rewrite settings", func(ctx context.Context) error {
+		return InTx(ctx, s.driver.BeginSettings, func(t SettingsTx) error {
+			if err := countChange(ctx, t); err != nil {
+				return err
+			}
+			documents, err = rewriteSettings(ctx, t, &r)
+			if err != nil {
+				return err
+			}
+			if documents == 0 {
+				return errNothingRewritten
+			}
+			return addActs(ctx, t, clock.Act{
+				At: r.At, Actor: r.By, Action: r.Action, Application: r.Application,
+				After: clock.ActJSON(map[string]int{"documents": documents}),
+			})
+		})
+	})
+	if errors.Is(err, errNothingRewritten) {
+		return 0, nil
+	}
+	return documents, err
+}
+
+// rewriteSettings replaces documents, from the newest version to the oldest.
+func rewriteSettings(ctx context.Context, t SettingsTx, r *settings.Rewrite) (documents int, err error) {
+	const page = 100
+	for before := int64(math.MaxInt64); ; {
+		rows, err := t.ReadSettingsHistory(ctx, r.Application, before, page)
+		if err != nil {
+			return 0, err
+		}
+		for i := range rows {
+			row := &rows[i]
+			before = row.Version
+			v := row.version()
+			if row.Document = r.Document(&v); row.Document == v.Document {
+				continue
+			}
+			if err := t.RewriteSettings(ctx, row); err != nil {
+				return 0, err
+			}
+			documents++
+		}
+		if len(rows) < page {
+			return documents, nil
+		}
+	}
 }
 
 // currentSettings returns the current settings of the application, with version 0 if it never had settings.

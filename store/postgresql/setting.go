@@ -25,10 +25,20 @@ func (d *Driver) ReadSettings(ctx context.Context, application string) (engine.S
 }
 
 // ReadSettingsHistory reads the newest versions of the application's settings (ListSettingHistory).
-func (d *Driver) ReadSettingsHistory(ctx context.Context, application string, limit int) ([]engine.SettingRow, error) {
-	rows, err := d.q.ListSettingHistory(ctx, d.leases,
-		dbsqlc.ListSettingHistoryParams{Application: application, RowLimit: int32(limit)})
-	return engine.Column(rows, func(r *dbsqlc.ApplicationSettingHistory) engine.SettingRow { return engine.SettingRow(*r) }), err
+func (d *Driver) ReadSettingsHistory(
+	ctx context.Context, application string, before int64, limit int,
+) ([]engine.SettingRow, error) {
+	return listSettingHistory(ctx, d.q, d.leases, application, before, limit)
+}
+
+func listSettingHistory(
+	ctx context.Context, q *dbsqlc.Queries, from dbsqlc.DBTX, application string, before int64, limit int,
+) ([]engine.SettingRow, error) {
+	rows, err := q.ListSettingHistory(ctx, from,
+		dbsqlc.ListSettingHistoryParams{Application: application, BeforeVersion: before, RowLimit: int32(limit)})
+	return engine.Column(rows, func(r *dbsqlc.ApplicationSettingHistory) engine.SettingRow {
+		return engine.SettingRow(*r)
+	}), err
 }
 
 // changeTx is a transaction that changes settings or tokens.
@@ -74,4 +84,20 @@ func (t *settingsTx) PutSettings(ctx context.Context, row *engine.SettingRow) er
 		return err
 	}
 	return t.q.AddSettingHistory(ctx, t.tx, dbsqlc.AddSettingHistoryParams(*row))
+}
+
+// ReadSettingsHistory reads the newest versions of the application's settings (ListSettingHistory).
+func (t *settingsTx) ReadSettingsHistory(
+	ctx context.Context, application string, before int64, limit int,
+) ([]engine.SettingRow, error) {
+	return listSettingHistory(ctx, t.q, t.tx, application, before, limit)
+}
+
+// RewriteSettings replaces the document of a version (RewriteSetting, RewriteSettingHistory).
+func (t *settingsTx) RewriteSettings(ctx context.Context, row *engine.SettingRow) error {
+	current := dbsqlc.RewriteSettingParams{Application: row.Application, Version: row.Version, Document: row.Document}
+	if err := t.q.RewriteSetting(ctx, t.tx, current); err != nil {
+		return err
+	}
+	return t.q.RewriteSettingHistory(ctx, t.tx, dbsqlc.RewriteSettingHistoryParams(current))
 }

@@ -127,6 +127,13 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			_, err := f.ChangeSettings(ctx, change(app, "{}", t0, settings.AnyVersion))
 			return err
 		},
+		"rewrite settings": func(ctx context.Context) error {
+			_, err := f.RewriteSettings(ctx, settings.Rewrite{
+				Application: app, Action: "settings_seal", At: t0,
+				Document: func(v *settings.Version) string { return v.Document + " " },
+			})
+			return err
+		},
 		"token changes": func(ctx context.Context) error {
 			_, err := f.TokenChanges(ctx)
 			return err

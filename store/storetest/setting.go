@@ -106,6 +106,64 @@ func testSettings(t *testing.T, f *fixture) {
 	})
 }
 
+// testRewrittenSettings rewrites the documents of one application. Its versions, and other applications, stay.
+func testRewrittenSettings(t *testing.T, f *fixture) {
+	const versions = 103 // more than one page
+	for i := range int64(versions) {
+		f.changeSettings(change("shop", fmt.Sprintf(`{"n":%d}`, i+1), t0+clock.Instant(i), i))
+	}
+	other := versionOf(change("till", `{"n":1}`, t0, 0), 1)
+	f.changeSettings(change("till", other.Document, t0, 0))
+	ops := clock.Actor{Name: "ops"}
+	rewrite := func(application string, document func(v *settings.Version) string) int {
+		t.Helper()
+		n, err := f.RewriteSettings(t.Context(), settings.Rewrite{
+			Application: application, Document: document, Action: "settings_seal", At: t0 + 500, By: ops,
+		})
+		ok(t, err, "rewrite")
+		return n
+	}
+	counted := f.settingChanges()
+	same(t, "documents that stay", rewrite("shop", func(v *settings.Version) string { return v.Document }), 0)
+	same(t, "documents of nobody", rewrite("nobody", func(*settings.Version) string { return "{}" }), 0)
+	same(t, "changes without a difference", f.settingChanges(), counted)
+	rewritten := func(v *settings.Version) string {
+		if v.Version%2 == 0 {
+			return v.Document
+		}
+		return strings.Replace(v.Document, "n", v.Application, 1)
+	}
+	same(t, "documents", rewrite("shop", rewritten), 52)
+	same(t, "changes", f.settingChanges(), counted+1)
+	history, err := f.SettingsHistory(t.Context(), "shop", versions+1)
+	ok(t, err, "history")
+	same(t, "versions", len(history), versions)
+	for i := range history {
+		n := int64(versions - i)
+		v := versionOf(change("shop", fmt.Sprintf(`{"n":%d}`, n), t0+clock.Instant(n-1), n-1), n)
+		v.Document = rewritten(&v)
+		same(t, "version", history[i], v)
+	}
+	all, err := f.AllSettings(t.Context())
+	ok(t, err, "all settings")
+	same(t, "current settings", all, []settings.Version{history[0], other})
+	acts, err := f.Acts(t.Context(), clock.ActsQuery{Application: "shop", Limit: 1})
+	ok(t, err, "acts")
+	same(t, "act", acts, []clock.Act{{
+		ID: acts[0].ID, At: t0 + 500, Actor: ops, Action: "settings_seal", Application: "shop", After: `{"documents":52}`,
+	}})
+
+	// An old version alone: the current one stays.
+	same(t, "documents", rewrite("till", func(*settings.Version) string { return `{"n":2}` }), 1)
+	f.changeSettings(change("till", `{"n":3}`, t0, 1))
+	same(t, "documents", rewrite("till", func(v *settings.Version) string {
+		return strings.Replace(v.Document, "2", "0", 1)
+	}), 1)
+	till, err := f.Settings(t.Context(), "till")
+	ok(t, err, "settings")
+	same(t, "current document", till.Document, `{"n":3}`)
+}
+
 // testRacingSettings changes the settings of two applications from several stores at once. Each change makes a version
 // of its own, and of changes on the condition of one version exactly one succeeds.
 func testRacingSettings(t *testing.T, f *fixture) {

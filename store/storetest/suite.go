@@ -137,6 +137,7 @@ func cases() []testCase {
 		{name: "many nodes do not delay each other", plain: testManyNodesAtOnce},
 		{name: "reports show shards and nodes", plain: testShardReport},
 		{name: "settings have versions and a history", plain: testSettings},
+		{name: "rewritten settings keep their versions", plain: testRewrittenSettings},
 		{name: "racing changes of settings make one version each", scope: Locks, plain: testRacingSettings},
 		{name: "settings are read beside an uncommitted change", scope: Locks, needs: locksRows,
 			plain: testSettingsBesideUncommittedChange},

@@ -69,18 +69,20 @@ func (q *Queries) GetSetting(ctx context.Context, db DBTX, application string) (
 
 const ListSettingHistory = `-- name: ListSettingHistory :many
 SELECT application, version, document, changed_at, changed_by FROM application_setting_history
-WHERE application = ?1 ORDER BY version DESC LIMIT ?2
+WHERE application = ?1 AND version < ?2
+ORDER BY version DESC LIMIT ?3
 `
 
 type ListSettingHistoryParams struct {
-	Application string
-	RowLimit    int64
+	Application   string
+	BeforeVersion int64
+	RowLimit      int64
 }
 
-// Reads the newest versions of an application's settings, newest first.
+// Reads the newest versions of an application's settings before a version, newest first.
 // Index: primary key. Rows: up to the limit.
 func (q *Queries) ListSettingHistory(ctx context.Context, db DBTX, arg ListSettingHistoryParams) ([]ApplicationSettingHistory, error) {
-	rows, err := db.QueryContext(ctx, ListSettingHistory, arg.Application, arg.RowLimit)
+	rows, err := db.QueryContext(ctx, ListSettingHistory, arg.Application, arg.BeforeVersion, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -182,4 +184,40 @@ func (q *Queries) ReadSettingCounter(ctx context.Context, db DBTX) (int64, error
 	var changes int64
 	err := row.Scan(&changes)
 	return changes, err
+}
+
+const RewriteSetting = `-- name: RewriteSetting :exec
+UPDATE application_setting SET document = ?1
+WHERE application = ?2 AND version = ?3
+`
+
+type RewriteSettingParams struct {
+	Document    string
+	Application string
+	Version     int64
+}
+
+// Replaces the document of a version, if it is the current one.
+// Index: primary key. Rows: one, or none.
+func (q *Queries) RewriteSetting(ctx context.Context, db DBTX, arg RewriteSettingParams) error {
+	_, err := db.ExecContext(ctx, RewriteSetting, arg.Document, arg.Application, arg.Version)
+	return err
+}
+
+const RewriteSettingHistory = `-- name: RewriteSettingHistory :exec
+UPDATE application_setting_history SET document = ?1
+WHERE application = ?2 AND version = ?3
+`
+
+type RewriteSettingHistoryParams struct {
+	Document    string
+	Application string
+	Version     int64
+}
+
+// Replaces the document of a version that was ever current.
+// Index: primary key. Rows: one.
+func (q *Queries) RewriteSettingHistory(ctx context.Context, db DBTX, arg RewriteSettingHistoryParams) error {
+	_, err := db.ExecContext(ctx, RewriteSettingHistory, arg.Document, arg.Application, arg.Version)
+	return err
 }
