@@ -11,26 +11,39 @@
 //	...                  ┘      │
 //	            the store ──▶ Watch ──▶ Snapshot ──▶ Part.In: the value of an application, for its target
 //
-// The store keeps the versions of documents as text. Each node reads the current ones every second (Watch), so all
-// parts of a node see one Snapshot. People and programs read and change settings through an Editor, over the network and
-// from the command line alike. They see no secrets, and give back what they see: then the stored secrets stay.
+// The store keeps the versions of documents as text. Each node reads the current ones every second (Watch), so all parts
+// of a node see one Snapshot. People and programs read and change settings through an Editor, over the network and from
+// the command line alike. They see no secrets, and give back what they see: then the stored secrets stay.
+//
+// With Keys, a document with secrets is stored as people see it, with a member that has the whole document, encrypted.
+// So SQL still reads the rest. The whole document is encrypted, not each secret, so who writes to the database cannot
+// send kept secrets to another server.
 //
 // # Invariants
 //
 //  1. Form.Parse and Form.Encode agree: what Encode writes is read as the same settings. A field that decides nothing
 //     is not written.
+//
 //  2. A document with an unknown field is refused. So an older build never applies a part of a newer document.
+//
 //  3. A Snapshot, and what it holds, never changes. The pointer of a part's value stays the same until its content
 //     changes, so a target can know by it whether to make a new client.
+//
 //  4. Errors, logs, views, Redacted and Effective show no secret: no element of Secrets, no value of Texts, and a text
 //     with Field.Redacted only as it is shown.
+//     With a key, nor does the database.
+//
 //  5. What people see of a secret is never stored as the secret: Revise puts the stored one there, or refuses it.
+//
+//  6. A sealed document is read unchanged or not at all: it is bound to its application and to the part for people.
 //
 // # Failures, effects, recovery
 //
 //	the database is away          the last known settings apply; claims stop after HoldAfter   Watch, by itself
 //	a document cannot be read     the application's alarms wait, its sets have the last        a newer build, or a person
 //	                              known defaults
+//	the key is not given, or a    the same as for an unreadable document                       a person gives the key,
+//	sealed document has changed                                                                or writes the settings anew
 //	an application has none       it has the defaults                                          nothing to do
 //	two people change at once     the second is made of the first, or refused (IfVersion)      the second reads again
 package settings

@@ -127,12 +127,16 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	if unreadable == nil && before.Version > 0 && document == e.Form.Encode(&was) {
 		return before, nil
 	}
+	stored, err := e.Form.Seal(r.Application, document)
+	if err != nil {
+		return Version{}, err
+	}
 	now, err := e.Now(ctx)
 	if err != nil {
 		return Version{}, err
 	}
 	return e.Stored.ChangeSettings(ctx, Change{
-		Application: r.Application, Document: document, At: now, By: r.By, IfVersion: before.Version,
+		Application: r.Application, Document: stored, At: now, By: r.By, IfVersion: before.Version,
 	})
 }
 
@@ -168,7 +172,7 @@ func (e *Editor) parse(v *Version) (Settings, error) {
 	if v.Version == 0 {
 		return Settings{}, nil
 	}
-	return e.Form.Parse(v.Document)
+	return e.Form.Load(v)
 }
 
 // named adds the field at fault to the text of an error.

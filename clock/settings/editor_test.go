@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -17,6 +18,7 @@ import (
 type memory struct {
 	versions []settings.Version // oldest first
 	between  func()             // called once, before a change is stored
+	form     *settings.Form     // of the editors; nil: the one without keys
 }
 
 func (m *memory) Settings(_ context.Context, application string) (settings.Version, error) {
@@ -52,7 +54,7 @@ func (m *memory) stored() string { return m.versions[len(m.versions)-1].Document
 
 func (m *memory) editor() *settings.Editor {
 	return settings.NewEditor(settings.EditorDeps{
-		Form: form, Stored: m, DefaultTarget: clock.TargetStream,
+		Form: cmp.Or(m.form, form), Stored: m, DefaultTarget: clock.TargetStream,
 		Now: func(context.Context) (clock.Instant, error) { return clock.Instant(1000 * (len(m.versions) + 1)), nil },
 	})
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// Form is the shape of documents: the members that all of them may have, and the parts of the targets that a program
-// knows. It does not change.
+// Form is the shape of documents: the members that all of them may have, the parts of the targets that a program knows,
+// and the keys for the database. It does not change.
 type Form struct {
 	fields    fields[Settings]
 	effective []func(s *Settings, byDefault clock.TargetKind) any // of fields; see member
 	parts     []AnyPart
+	keys      Keys
 }
 
 // member is a member of a document.

@@ -30,6 +30,7 @@ type Source interface {
 type Current struct {
 	Settings
 	Stored     Version
+	Outdated   bool  // a key is given, and the document has secrets that it does not seal
 	Unreadable error // why the document cannot be read; then Settings has the last readable ones, and the target is unknown
 }
 
@@ -87,9 +88,18 @@ func (w *Watch) OnChange(notify func(before, after *Snapshot, changed []string))
 func (w *Watch) OnRead(note func(changes int64)) { w.noteTo = note }
 
 // Paused returns the names of the paused applications, sorted. Safe for concurrent use.
-func (w *Watch) Paused() (names []string) {
+func (w *Watch) Paused() []string {
+	return w.namesOf(func(s *Current) bool { return s.Paused })
+}
+
+// Outdated returns the names of the applications whose settings are outdated, sorted. Safe for concurrent use.
+func (w *Watch) Outdated() []string {
+	return w.namesOf(func(s *Current) bool { return s.Outdated })
+}
+
+func (w *Watch) namesOf(are func(s *Current) bool) (names []string) {
 	for _, s := range w.Snapshot().All() {
-		if s.Paused {
+		if are(s) {
 			names = append(names, s.Stored.Application)
 		}
 	}
@@ -155,14 +165,15 @@ func (w *Watch) replace(stored []Version) {
 
 // parse reads a document. If it cannot be read, the options of the last readable document go on.
 func (w *Watch) parse(v Version, known *Current) *Current {
-	settings, err := w.form.Parse(v.Document)
+	settings, err := w.form.Load(&v)
 	if err == nil {
 		if known != nil {
 			w.form.keep(&settings, &known.Settings)
 		}
 		w.log.Debug("settings of an application are new", "application", v.Application, "version", v.Version,
 			"changed_by", v.ChangedBy)
-		return &Current{Settings: settings, Stored: v}
+		resealed, err := w.form.Reseal(v.Application, v.Document)
+		return &Current{Settings: settings, Stored: v, Outdated: err == nil && resealed != v.Document}
 	}
 	w.log.Error("the settings of an application cannot be read: its alarms wait", "application", v.Application,
 		"version", v.Version, "err", err)

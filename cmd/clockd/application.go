@@ -32,6 +32,7 @@ type applicationCommand struct {
 	Resume  applicationResumeCommand  `cmd:"" help:"Let the alarms of a paused application ring again."`
 	Reset   applicationResetCommand   `cmd:"" help:"Give an application all defaults again."`
 	History applicationHistoryCommand `cmd:"" help:"Show the versions of an application's settings."`
+	Seal    applicationSealCommand    `cmd:"" help:"Encrypt the secrets of all stored settings with the key of CLOCKD_SECRET_KEY_FILE."`
 }
 
 // storeFlags select the database.
@@ -45,6 +46,7 @@ type storeFlags struct {
 type settingsFlags struct {
 	storeFlags
 	serverFlags
+	keyFlags
 
 	JSON bool `name:"json" help:"Print JSON."`
 }
@@ -126,7 +128,11 @@ func (f settingsFlags) withHome(
 		return err
 	}
 	if !remote {
-		err := f.withStore(func(ctx context.Context, st store.Store) error { return do(ctx, newStoredHome(st, by)) })
+		form, err := f.form()
+		if err != nil {
+			return usage(err)
+		}
+		err = f.withStore(func(ctx context.Context, st store.Store) error { return do(ctx, newStoredHome(st, form, by)) })
 		if errors.Is(err, errNoDatabase) && values.kindOf("database-url") == fromDefault {
 			err = fmt.Errorf("%w. A service elsewhere: name it with --server (CLOCKD_SERVER)", err)
 		}
@@ -192,18 +198,26 @@ func (s *applicationShowCommand) Run(values *sources) error {
 	})
 }
 
-// showSecrets prints the document as the database has it.
+// showSecrets prints the document as the database has it, decrypted if the key is given.
 func (s *applicationShowCommand) showSecrets(values *sources) error {
 	if remote, err := s.remote(values); err != nil || remote {
 		return cmp.Or(err, usagef("--secrets works on the database alone: name it with --database-url"))
+	}
+	form, err := s.form()
+	if err != nil {
+		return usage(err)
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
 		v, err := st.Settings(ctx, s.Name)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(stdout, cmp.Or(v.Document, "{}"))
-		return err
+		document, err := form.Open(s.Name, v.Document)
+		if err != nil {
+			document = v.Document
+		}
+		_, printErr := fmt.Fprintln(stdout, cmp.Or(document, "{}"))
+		return errors.Join(err, printErr)
 	})
 }
 

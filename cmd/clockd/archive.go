@@ -69,7 +69,7 @@ type exportCommand struct {
 // Help returns the text after the flags.
 func (*exportCommand) Help() string {
 	return "The export has one line of JSON for each alarm, with state, generation, retries and attempts, and one for the settings of each application. " +
-		"Settings may contain the secrets of webhooks, so keep the file to yourself. Tokens are not exported. " +
+		"Settings may contain the secrets of webhooks, so keep the file to yourself; secrets that the database has encrypted stay so, and an import needs their key. Tokens are not exported. " +
 		"To move to another database, stop clockd first: an alarm that both databases have would ring twice. See docs/backup.md."
 }
 
@@ -151,6 +151,7 @@ type importCommand struct {
 	Merge       bool   `help:"Import into a database that has alarms. Alarms and settings that exist stay as they are."`
 	SkipInvalid bool   `help:"Pass over lines that cannot be read, instead of ending there."`
 	archiveFlags
+	keyFlags
 }
 
 // Help returns the text after the flags.
@@ -171,11 +172,15 @@ func (i *importCommand) Run() error {
 		}
 		defer func() { _ = file.Close() }()
 	}
+	form, err := i.form()
+	if err != nil {
+		return usage(err)
+	}
 	st, err := i.openArchive(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(i.imports(ctx, st, file), st.Close())
+	return errors.Join(i.imports(ctx, st, form, file), st.Close())
 }
 
 // importer returns the name of the person that imports, for the history of settings.
@@ -187,7 +192,7 @@ func importer() string {
 // maxNamed is how many differing alarms, and how many invalid lines, an import names.
 const maxNamed = 20
 
-func (i *importCommand) imports(ctx context.Context, st store.Store, file io.Reader) error {
+func (i *importCommand) imports(ctx context.Context, st store.Store, form *settings.Form, file io.Reader) error {
 	to, is := st.(archived)
 	if !is {
 		return errNoArchive
@@ -200,7 +205,7 @@ func (i *importCommand) imports(ctx context.Context, st store.Store, file io.Rea
 		}
 	}
 	done, err := archive.Import(ctx, file, to, archive.Options{
-		Form: settingsForm, Merge: i.Merge, SkipInvalid: i.SkipInvalid, By: importer(),
+		Form: form, Merge: i.Merge, SkipInvalid: i.SkipInvalid, By: importer(),
 		Progress: func(r archive.Result) {
 			now = r
 			report()

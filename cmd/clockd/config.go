@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
@@ -78,6 +79,7 @@ type serveFlags struct {
 	tracingFlags
 	accessFlags
 	tlsFlags
+	keyFlags
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
@@ -128,6 +130,7 @@ type config struct {
 	webhook   webhook.Config
 	grpc      grpc.Config
 	kafka     kafka.Config
+	form      *settings.Form // of the settings of applications
 }
 
 // ringConns returns the number of database connections for rings.
@@ -176,9 +179,10 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
 	cfg.webhook.UserAgent = "clockd/" + version
 	cfg.grpc.Config = cfg.webhook.Config // the same limits, and the same allowed hosts
-	var unreadable error
-	cfg.kafka, unreadable = flags.kafkaConfig()
-	if err := cfg.check(unreadable); err != nil {
+	var kafkaErr, keyErr error
+	cfg.kafka, kafkaErr = flags.kafkaConfig()
+	cfg.form, keyErr = flags.form()
+	if err := cfg.check(kafkaErr, keyErr); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -193,10 +197,11 @@ func defaultRingBatch(databaseURL string) int {
 	return ring.DefaultConfig().BatchRows
 }
 
-// check returns all faults of the configuration as a *configError. unreadable is the error of files that the configuration names.
-func (c *config) check(unreadable error) error {
+// check returns all faults of the configuration as a *configError. kafkaErr is the error of the
+// files that the options of Kafka name, and keyErr the one of the keys of secrets.
+func (c *config) check(kafkaErr, keyErr error) error {
 	errs := []error{
-		unreadable,
+		kafkaErr, keyErr,
 		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.http.TLS.Validate(), c.ring.Validate(),
 		c.preload.Validate(),
 		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.faults(),
@@ -213,9 +218,9 @@ func (c *config) check(unreadable error) error {
 	case c.intakeFlags.named():
 		errs = append(errs, errors.New("an intake of delayed messages is named, but no AMQP URL is given"))
 	}
-	if c.usesKafka() && unreadable == nil {
+	if c.usesKafka() && kafkaErr == nil {
 		errs = append(errs, c.kafka.Validate())
-	} else if !c.usesKafka() && unreadable == nil && c.kafkaFlags.named() {
+	} else if !c.usesKafka() && kafkaErr == nil && c.kafkaFlags.named() {
 		errs = append(errs, errors.New("options of Kafka are given, but no Kafka brokers"))
 	}
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {

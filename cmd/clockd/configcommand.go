@@ -113,7 +113,8 @@ func shownValue(variable, value string) string {
 		return ""
 	case strings.HasSuffix(variable, "_URL") || variable == "CLOCKD_OTLP_ENDPOINT":
 		return shownURL(value)
-	case strings.HasSuffix(variable, "_PASSWORD") || strings.HasSuffix(variable, "_TOKEN"):
+	case strings.HasSuffix(variable, "_PASSWORD") || strings.HasSuffix(variable, "_TOKEN") ||
+		variable == "CLOCKD_SECRET_KEY":
 		return "(not shown)"
 	}
 	return value

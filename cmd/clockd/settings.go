@@ -19,8 +19,8 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-func newSettings(st store.Store, log *slog.Logger, reg prometheus.Registerer) *settings.Watch {
-	w := settings.NewWatch(settingsForm, st, log)
+func newSettings(cfg *config, st store.Store, log *slog.Logger, reg prometheus.Registerer) *settings.Watch {
+	w := settings.NewWatch(cfg.form, st, log)
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "clockd_clock_settings_age_seconds",
@@ -80,6 +80,10 @@ func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 	}
 	const shown = 10
 	snapshot := watch.Snapshot()
+	if outdated := watch.Outdated(); len(outdated) > 0 {
+		details = append(details, fmt.Sprintf("the secrets of %s (applications: %d) are stored as they are, or with an "+
+			"old key: clockd application seal", outdated[0], len(outdated)))
+	}
 	for _, s := range snapshot.All() {
 		switch {
 		case s.Unreadable != nil:

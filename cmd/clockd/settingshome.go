@@ -50,10 +50,10 @@ type storedHome struct {
 	by     string // who changes settings
 }
 
-func newStoredHome(st store.Store, by string) *storedHome {
+func newStoredHome(st store.Store, form *settings.Form, by string) *storedHome {
 	now := func(ctx context.Context) (clock.Instant, error) { return databaseTime(ctx, st) }
 	return &storedHome{st, settings.NewEditor(settings.EditorDeps{
-		Form: settingsForm, Stored: st, Now: now, Trusted: true, // the database has the values in plain
+		Form: form, Stored: st, Now: now, Trusted: true, // who has the database and its key has the values
 	}), by}
 }
 

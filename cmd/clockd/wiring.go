@@ -299,7 +299,7 @@ func newServer(
 		return nil, err
 	}
 	editor := settings.NewEditor(settings.EditorDeps{
-		Form: settingsForm, Stored: st, DefaultTarget: targets.byDefault,
+		Form: cfg.form, Stored: st, DefaultTarget: targets.byDefault,
 		Now: func(context.Context) (clock.Instant, error) { return nodes.timebase.AtLeast() },
 	})
 	applied := &settingsView{Editor: editor, watch: watch, targets: targets, subscribers: subscribed}

@@ -181,12 +181,17 @@ func (i *importer) flush(ctx context.Context) error {
 
 // storeSettings stores settings, unless the application has settings.
 func (i *importer) storeSettings(ctx context.Context, s *Settings) error {
+	document, err := i.options.Form.Open(s.Application, string(s.Document))
+	if err != nil {
+		return err
+	}
 	present, err := i.to.Settings(ctx, s.Application)
 	if err != nil {
 		return err
 	}
+	is, unread := i.options.Form.Open(s.Application, present.Document)
 	switch {
-	case present.Version > 0 && sameJSON([]byte(present.Document), s.Document):
+	case present.Version > 0 && unread == nil && sameJSON([]byte(is), []byte(document)):
 		i.result.Settings++
 		return nil
 	case present.Version > 0:
@@ -194,12 +199,16 @@ func (i *importer) storeSettings(ctx context.Context, s *Settings) error {
 		i.options.Different("settings of " + s.Application)
 		return nil
 	}
+	stored, err := i.options.Form.Seal(s.Application, document)
+	if err != nil {
+		return err
+	}
 	micros, err := i.to.Time(ctx)
 	if err != nil {
 		return err
 	}
 	_, err = i.to.ChangeSettings(ctx, settings.Change{
-		Application: s.Application, Document: string(s.Document), At: clock.Instant(micros / 1000),
+		Application: s.Application, Document: stored, At: clock.Instant(micros / 1000),
 		By: clock.Actor{Name: i.options.By}, IfVersion: 0,
 	})
 	if err == nil {

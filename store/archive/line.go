@@ -132,7 +132,7 @@ func checkSettings(s *Settings, form *settings.Form) error {
 	if err := clock.ValidateApplication(s.Application); err != nil {
 		return err
 	}
-	if _, err := form.Parse(string(s.Document)); err != nil {
+	if _, err := form.Load(&settings.Version{Application: s.Application, Document: string(s.Document)}); err != nil {
 		return fmt.Errorf("settings of %s: %w", s.Application, err)
 	}
 	return nil

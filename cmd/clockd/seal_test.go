@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// With a key the database has no secret, also in the history, and rings are signed as before. The key can be replaced,
+// and taken away.
+func TestSecretsAreEncryptedWithAKey(t *testing.T) {
+	t.Parallel()
+	for _, e := range chosen("postgresql") {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := migrated(t, e.open(t))
+			h, address := startHooks(t)
+			files := map[string]string{}
+			for name, keys := range map[string]string{"a": "a", "ba": "b a", "b": "b"} {
+				var text string
+				for _, letter := range strings.Fields(keys) {
+					text += base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))) + "\n"
+				}
+				files[name] = writtenFile(t, 0o600, text)
+			}
+			env := func(keys string) []string {
+				env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1"}
+				if keys != "" {
+					env = append(env, "CLOCKD_SECRET_KEY_FILE="+files[keys])
+				}
+				return env
+			}
+			run := func(keys string, code int, says string, args ...string) string {
+				t.Helper()
+				out, got := typed(t, env(keys), args...)
+				if got != code || !strings.Contains(strings.Join(strings.Fields(out), " "), says) {
+					t.Errorf("%v with keys %q: exit code %d, not %d, or no %q in\n%s", args, keys, got, code, says, out)
+				}
+				return out
+			}
+			secrets := func() (present int) {
+				t.Helper()
+				err := openDatabase(t, databaseURL).QueryRowContext(t.Context(), `SELECT count(*) FROM (
+					SELECT document FROM application_setting UNION ALL SELECT document FROM application_setting_history) d
+					WHERE document LIKE '%hush%' OR document LIKE '%"whsec_%' AND document NOT LIKE '%"whsec_...%'`).Scan(&present)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return present
+			}
+
+			set := []string{"application", "set", "shop", "--target=webhook", "--webhook-url=" + address + "/shop?hook=hush",
+				"--webhook-header=x-key=hush", "--webhook=timeout=5s"}
+			_, secret, _ := strings.Cut(run("", 0, "new signing secret: ", set...), "new signing secret: ")
+			var err error
+			if h.verifier, err = standardwebhooks.NewWebhook(strings.TrimSpace(secret)); err != nil {
+				t.Fatal(err)
+			}
+			run("", 0, "version 2", "application", "set", "shop", "--max-rings=4")
+			run("", 0, "version 1", "application", "set", "till", "--max-rings=4")
+			if secrets() != 3 {
+				t.Errorf("%d documents have secrets: they are found in the wrong way", secrets())
+			}
+			run("", exitUsage, "CLOCKD_SECRET_KEY_FILE names a file", "application", "seal")
+
+			// Sealed while a node works.
+			p := start(t, env("a")...)
+			eventually(t, "the node applies the target", func() bool { return p.settings("shop").AppliedTarget == "webhook" })
+			details := p.details("settings", statusWarning)
+			if len(details) != 1 || !strings.Contains(details[0], "clockd application seal") {
+				t.Errorf("readiness: %q", details)
+			}
+			run("a", 0, "encrypted: 2 documents of 2 applications", "application", "seal")
+			run("a", 0, "encrypted: 0 documents of 2 applications", "application", "seal")
+			if n := secrets(); n != 0 {
+				t.Errorf("%d documents have secrets", n)
+			}
+			eventually(t, "the node has read them", func() bool { return len(p.details("settings", statusWarning)) == 0 })
+			stop := func(p *process) {
+				t.Helper()
+				if err := p.terminate(); err != nil {
+					t.Error(err)
+				}
+			}
+			rings := 0
+			ring := func(p *process) {
+				t.Helper()
+				rings++
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint(rings)), map[string]any{"delay": 0})
+				eventually(t, "the alarm rings", func() bool { return h.number() == rings })
+			}
+			ring(p)
+			run("a", 0, "version 3", "application", "set", "shop", "--webhook-header=x-key=hushed")
+			if n := secrets(); n != 0 {
+				t.Errorf("%d documents have secrets after a change", n)
+			}
+			run("a", 0, "hushed", "application", "show", "shop", "--secrets")
+			run("", 1, "which is not given (CLOCKD_SECRET_KEY_FILE)", "application", "show", "shop")
+			run("", 1, "which is not given", "application", "show", "shop", "--secrets")
+			run("b", 1, "which is not given", "application", "set", "shop", "--max-rings=5")
+			run("b", 1, "3 documents cannot be read", "application", "seal")
+			stop(p)
+
+			// A node without the key holds the alarms of this application alone.
+			p = start(t, env("")...)
+			eventually(t, "the node holds the alarms", func() bool {
+				details := p.details("settings", statusWarning)
+				return len(details) == 1 && strings.Contains(details[0], "the alarms of shop wait") &&
+					strings.Contains(details[0], "not given (CLOCKD_SECRET_KEY_FILE)")
+			})
+			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "held"), map[string]any{"delay": 0})
+			stop(p)
+			rings++
+
+			// The export has what the database has. An import needs the key.
+			file := filepath.Join(t.TempDir(), "export")
+			run("", 0, "exported", "export", file)
+			source := databaseURL
+			databaseURL = migrated(t, sqliteFile(t))
+			run("", 1, "which is not given", "import", file)
+			run("ba", 0, "imported", "import", "--merge", file)
+			run("b", 0, "version 1", "application", "show", "shop")
+			if n := secrets(); n != 0 {
+				t.Errorf("%d imported documents have secrets", n)
+			}
+			run("ba", 0, "settings=2", "import", "--merge", file)
+			databaseURL = source
+
+			// Another key, and none.
+			p = start(t, env("ba")...)
+			eventually(t, "the alarm rings that was held", func() bool { return h.number() == rings })
+			run("ba", 0, "encrypted: 3 documents of 2 applications", "application", "seal")
+			stop(p)
+			p = start(t, env("b")...)
+			ring(p)
+			run("b", 0, "decrypted: 3 documents of 2 applications", "application", "seal", "--plain")
+			stop(p)
+			if secrets() == 0 {
+				t.Error("no document has secrets")
+			}
+			p = start(t, env("")...)
+			ring(p)
+			select {
+			case r := <-h.refused:
+				t.Errorf("a request without a valid signature: %s", r)
+			default:
+			}
+			run("", 0, "settings_unseal shop", "audit", "--limit=50", "--server="+p.url)
+		})
+	}
+}
+
+func TestWrongKeysAreRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"config"}, {"application", "list"}, {"application", "seal"}, {"import", "-"}} {
+		out, code := typed(t, []string{"CLOCKD_DATABASE_URL=" + sqliteFile(t), "CLOCKD_SECRET_KEY=hushhush"}, args...)
+		if code != exitUsage || !strings.Contains(out, "key 1: a key must be 32 random bytes") ||
+			strings.Contains(out, "hushhush") {
+			t.Errorf("%v: exit code %d: %s", args, code, out)
+		}
+	}
+}
