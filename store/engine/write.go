@@ -223,11 +223,15 @@ type write struct {
 	largestPayload int              // most bytes that the next row's payload may have
 }
 
-// insertFirst inserts the sets that may create an alarm, and decides the sets with a new key.
+// insertFirst inserts the sets that create an alarm if their key is new, and decides the sets with a new key.
 func (w *write) insertFirst(ctx context.Context) error {
 	fresh := make([]int, 0, len(w.Ops))
 	for i, op := range w.Ops {
-		if op.Set != nil && op.Set.If.Kind != clock.AtGeneration {
+		if op.Set == nil {
+			continue
+		}
+		if d := op.Decide(nil, w.Now); d.Verdict == clock.Create {
+			w.decisions[i] = d
 			fresh = append(fresh, i)
 		}
 	}
@@ -274,14 +278,14 @@ func isUnconditionalCancel(op clock.Op) bool {
 	return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow
 }
 
-// insertNew inserts the rows of the ops at the indexes, and decides the ops whose rows were inserted.
+// insertNew inserts the rows of the ops at the indexes, which have the decision Create. An op whose row was not inserted
+// is undecided again, or waits for its row.
 func (w *write) insertNew(ctx context.Context, opIndexes []int, absent bool) error {
 	if len(opIndexes) == 0 {
 		return nil
 	}
 	rows := make([]*clock.Alarm, len(opIndexes))
 	for i, opIndex := range opIndexes {
-		w.decisions[opIndex] = w.Ops[opIndex].Decide(nil, w.Now)
 		rows[i] = &w.decisions[opIndex].Alarm
 		rows[i].Shard = rows[i].Key.Shard(w.shardCount)
 		if w.ids != nil {
@@ -398,11 +402,11 @@ func (w *write) decideRows(ctx context.Context, locked, lockedElsewhere map[cloc
 			continue
 		}
 		d := op.Decide(row, w.Now)
+		w.decisions[i] = d
 		if d.Verdict == clock.Create {
 			absent = append(absent, i)
 			continue
 		}
-		w.decisions[i] = d
 		if d.Writes() {
 			changes = append(changes, Change{Old: row, New: &w.decisions[i].Alarm, Attempt: d.Attempt})
 			if op.Actor != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/repeat"
 )
 
 // testRoundTrip writes alarms with extreme values in every field and reads them back.
@@ -181,9 +182,9 @@ func (f *fixture) arrange(id string, state string) clock.Alarm {
 // decisionOps returns the ops for the table of decisions, by name.
 func (f *fixture) decisionOps(id string, row clock.Alarm) map[string]clock.Op {
 	row.Key = key(id)
-	repeat := set(id, row.RingAt, func(s *clock.Set) { s.Content = row.Content })
+	again := set(id, row.RingAt, func(s *clock.Set) { s.Content = row.Content })
 	if row.ID == 0 {
-		repeat = set(id, t0)
+		again = set(id, t0)
 	}
 	with := func(op clock.Op, options ...func(*clock.Set)) clock.Op {
 		s := *op.Set
@@ -198,19 +199,20 @@ func (f *fixture) decisionOps(id string, row clock.Alarm) map[string]clock.Op {
 	generation := func(g int64) clock.Condition { return clock.Condition{Kind: clock.AtGeneration, Generation: g} }
 	ifKind := func(k clock.ConditionKind) func(*clock.Set) { return onlyIf(clock.Condition{Kind: k}) }
 	return map[string]clock.Op{
-		"repeat":                 repeat,
-		"later":                  with(repeat, move(1)),
-		"other payload":          with(repeat, payload([]byte("other"))),
-		"other traceparent":      with(repeat, func(s *clock.Set) { s.Traceparent = "00-1-2-01" }),
-		"if absent":              with(repeat, ifKind(clock.Absent)),
-		"if earlier, earlier":    with(repeat, move(-1), ifKind(clock.Earlier)),
-		"if earlier, equal":      with(repeat, payload([]byte("x")), ifKind(clock.Earlier)),
-		"if earlier, later":      with(repeat, move(1), ifKind(clock.Earlier)),
-		"if later, later":        with(repeat, move(1), ifKind(clock.Later)),
-		"if later, earlier":      with(repeat, move(-1), ifKind(clock.Later)),
-		"if generation 1":        with(repeat, move(2), onlyIf(generation(1))),
-		"if generation 2":        with(repeat, move(2), onlyIf(generation(2))),
-		"if generation 0":        with(repeat, onlyIf(generation(0))),
+		"repeat":                 again,
+		"later":                  with(again, move(1)),
+		"other payload":          with(again, payload([]byte("other"))),
+		"other traceparent":      with(again, func(s *clock.Set) { s.Traceparent = "00-1-2-01" }),
+		"if absent":              with(again, ifKind(clock.Absent)),
+		"if earlier, earlier":    with(again, move(-1), ifKind(clock.Earlier)),
+		"if earlier, equal":      with(again, payload([]byte("x")), ifKind(clock.Earlier)),
+		"if earlier, later":      with(again, move(1), ifKind(clock.Earlier)),
+		"if later, later":        with(again, move(1), ifKind(clock.Later)),
+		"if later, earlier":      with(again, move(-1), ifKind(clock.Later)),
+		"if generation 1":        with(again, move(2), onlyIf(generation(1))),
+		"if generation 2":        with(again, move(2), onlyIf(generation(2))),
+		"if generation 0":        with(again, onlyIf(generation(0))),
+		"never rings":            set(id, clock.NoInstant, repeating(t0-9000, func(s *repeat.Spec) { s.Until = int64(t0 - 5000) })),
 		"cancel":                 cancel(id),
 		"brief cancel":           {Cancel: &clock.Cancel{Key: key(id), Brief: true}},
 		"cancel of generation 1": {Cancel: &clock.Cancel{Key: key(id), If: generation(1)}},
@@ -252,6 +254,7 @@ func testDecisions(t *testing.T, f *fixture) {
 			f.wantDecision(id, op, want)
 		}
 	}
+	same(t, "rows of refused sets", f.count("alarm WHERE application = ''"), 0)
 }
 
 // askedFields returns the fields of the alarm that the op asks for.
