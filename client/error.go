@@ -28,12 +28,14 @@ const (
 	CodeStaleRing        = "stale_ring"        // it is too late to answer this ring
 	CodeRingsOnce        = "rings_once"        // the alarm has no occurrences, because it has no repeat
 	CodeRingsElsewhere   = "rings_go_elsewhere"
-	CodeUnavailable      = "unavailable"     // the database is not available; nothing was changed
-	CodeOverloaded       = "overloaded"      // too many requests; nothing was changed
-	CodeKeyOverloaded    = "key_overloaded"  // too many requests for this alarm; nothing was changed
-	CodeUnconfirmed      = "unconfirmed"     // the change may have been made
-	CodeInvalidValue     = "invalid_value"   // Field names the wrong part of the input
-	CodeRateLimited      = "rate_limited"    // too many operations of the token; nothing was changed
+	CodeUnavailable      = "unavailable"          // the database is not available; nothing was changed
+	CodeOverloaded       = "overloaded"           // too many requests; nothing was changed
+	CodeKeyOverloaded    = "key_overloaded"       // too many requests for this alarm; nothing was changed
+	CodeUnconfirmed      = "unconfirmed"          // the change may have been made
+	CodeInvalidValue     = "invalid_value"        // Field names the wrong part of the input
+	CodeRateLimited      = "rate_limited"         // too many operations of the token; nothing was changed
+	CodeQuotaPending     = "quota_pending_alarms" // the application has as many alarms as its quota allows
+	CodeQuotaSets        = "quota_sets_per_second"
 	CodeUnauthenticated  = "unauthenticated" // the token is missing, unknown, expired or revoked
 	CodeForbidden        = "forbidden"       // the role or the applications of the token do not allow the call
 )

@@ -55,6 +55,9 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 		if set.neverRings(now) {
 			return refuseEnded(nil, set)
 		}
+		if set.Full != nil {
+			return Decision{Verdict: Refuse, Err: set.Full}
+		}
 		return Decision{Verdict: Create, Alarm: armed(nil, set, now)}
 	}
 	if d, done := decideCondition(row, set); done {
@@ -70,6 +73,8 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 		return refuseInDoubt(row)
 	case set.neverRings(now):
 		return refuseEnded(row, set)
+	case row.State.Over() && set.Full != nil:
+		return Decision{Verdict: Refuse, Alarm: *row, Err: set.Full}
 	case row.State.Over():
 		return Decision{Verdict: Rearm, Alarm: armed(row, set, now)}
 	default:

@@ -7,7 +7,7 @@ import (
 )
 
 // Defaults are what a person decides about the sets of one application: the options of a set that names none
-// (Set.Omitted), and the targets that its alarms may name. The zero value decides nothing. A stored alarm keeps the
+// (Set.Omitted), the targets that its alarms may name, and the quotas. The zero value decides nothing. A stored alarm keeps the
 // options that it was set with.
 type Defaults struct {
 	Target TargetKind // where the application's rings go; NoTarget: the node's default
@@ -17,6 +17,7 @@ type Defaults struct {
 	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
 	AckTimeout *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
 	MaxRings   *int           // nil: DefaultMaxRings
+	Quotas     Quotas
 }
 
 // Validate returns an *Error of kind ErrInvalid that names the field, or nil.

@@ -52,6 +52,8 @@ const (
 	CodeUnauthenticated  = "unauthenticated"
 	CodeForbidden        = "forbidden"
 	CodeRateLimited      = "rate_limited"
+	CodeQuotaPending     = "quota_pending_alarms"  // the application has as many pending alarms as its quota allows
+	CodeQuotaSets        = "quota_sets_per_second" // the application sets more alarms a second than its quota allows
 )
 
 // Codes of invalid input.

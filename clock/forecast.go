@@ -42,6 +42,13 @@ type Forecast struct {
 	Shards  int // all shards
 }
 
+// PendingCounter counts the alarms that will ring by themselves: scheduled alarms, rings under way, and rings that wait
+// for an answer.
+type PendingCounter interface {
+	// CountPending returns the counts of one shard by application.
+	CountPending(ctx context.Context, shard int) (map[string]int64, error)
+}
+
 // Forecaster counts alarms by due time. Its work is bounded, however many alarms there are.
 type Forecaster interface {
 	Forecast(ctx context.Context, q ForecastQuery) (Forecast, error)

@@ -30,6 +30,7 @@ var importTable = []struct {
 	{"clock/repeat", nil},
 	{"clock/recompute", []string{"clock", "clock/repeat"}},
 	{"clock/stats", []string{"clock"}},
+	{"clock/quota", []string{"clock"}},
 	{"clock/bulk", []string{"clock"}},
 	{"clock/access", []string{"clock"}},
 	{"clock/settings", []string{"clock"}},

@@ -42,6 +42,7 @@ type Service struct {
 	writer *Writer
 
 	defaults func(application string) *Defaults // see ServiceDeps
+	quotas   QuotaKeeper                        // see ServiceDeps
 }
 
 // ServiceDeps are the parts that the Service uses.
@@ -51,6 +52,7 @@ type ServiceDeps struct {
 	Time     *Timebase
 	Listener CommitListener
 	Defaults func(application string) *Defaults // defaults of an application, nil if it never had settings; must not block. Nil: none has any
+	Quotas   QuotaKeeper                        // nil: only the quota of payloads holds
 	Metrics  Metrics                            // the zero value drops measurements
 	Log      *slog.Logger                       // nil: no log
 }
@@ -70,7 +72,8 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 	if deps.Defaults == nil {
 		deps.Defaults = func(string) *Defaults { return nil }
 	}
-	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer, defaults: deps.Defaults}, nil
+	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer, defaults: deps.Defaults,
+		quotas: deps.Quotas}, nil
 }
 
 // Run writes submitted ops until ctx ends and every op submitted by then has its decision.
@@ -107,9 +110,40 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 			return refused(op, err)
 		}
 	}
+	ended, err := s.admit(&op)
+	if err != nil {
+		return refused(op, err)
+	}
 	p := newPending(ctx, op)
+	p.ended = ended
 	s.writer.submit(p)
 	return p
+}
+
+// admit judges a valid set or cancel by the quotas of its application. ended is called with the verdict on the op, nil:
+// nobody asks.
+func (s *Service) admit(op *Op) (ended func(Verdict), err error) {
+	if op.Set == nil && op.Cancel == nil {
+		return nil, nil //nolint:nilnil // nobody asks for the verdict
+	}
+	defaults := s.defaults(op.Key().Application)
+	if defaults == nil || defaults.Quotas == (Quotas{}) {
+		return nil, nil //nolint:nilnil // nobody asks for the verdict
+	}
+	if op.Set != nil {
+		if err := defaults.Quotas.checkPayload(op.Set); err != nil {
+			return nil, err
+		}
+	}
+	if s.quotas == nil {
+		return nil, nil //nolint:nilnil // nobody asks for the verdict
+	}
+	admission, err := s.quotas.Admit(op, &defaults.Quotas)
+	if err == nil && admission.Full != nil {
+		set := *op.Set
+		set.Full, op.Set = admission.Full, &set
+	}
+	return admission.Ended, err
 }
 
 // applyDefaults gives a set the defaults of its application. It refuses a set that names a target which they do not

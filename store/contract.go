@@ -371,6 +371,7 @@ type Store interface {
 	clock.Directory
 	clock.WriteProber
 	clock.Forecaster
+	clock.PendingCounter
 	clock.TimeSource
 	Loader
 	Claimer

@@ -18,7 +18,7 @@ import (
 type memory struct {
 	versions []settings.Version // oldest first
 	between  func()             // called once, before a change is stored
-	form     *settings.Form     // of the editors; nil: the one without keys
+	form     *settings.Form     // of the editors; nil: without keys
 }
 
 func (m *memory) Settings(_ context.Context, application string) (settings.Version, error) {

@@ -147,6 +147,63 @@ func retryMember() member {
 	}
 }
 
+// quotas reads and writes quotas. clock.Quotas checks their bounds.
+var quotas = &Part[clock.Quotas]{
+	Name: "quotas", Type: "Quotas", Help: "Bounds of what the application may use.", Absent: "none",
+	New: func() *clock.Quotas { return &clock.Quotas{} },
+	Fields: []Field[clock.Quotas]{
+		quota("pending_alarms", clock.MaxPendingAlarms, "Alarms that will ring. A set of another one is refused.",
+			func(q *clock.Quotas) *int { return &q.PendingAlarms }),
+		quota("sets_per_second", clock.MaxSetsPerSecond, "Sets a second at each node, and at once.",
+			func(q *clock.Quotas) *int { return &q.SetsPerSecond }),
+		quota("payload_bytes", clock.MaxStoredPayload, "Bytes of a payload, below CLOCKD_MAX_PAYLOAD.",
+			func(q *clock.Quotas) *int { return &q.PayloadBytes }),
+	},
+	Check: func(q *clock.Quotas) error { return q.Validate() },
+}
+
+// quota returns a field with a quota. null is no quota.
+func quota(name string, most int, help string, at func(*clock.Quotas) *int) Field[clock.Quotas] {
+	return Field[clock.Quotas]{
+		FieldInfo: FieldInfo{Name: name, Kind: KindInteger, Help: help, Min: 1, Max: most},
+		parse: func(q *clock.Quotas, raw []byte) error {
+			if err := parseInteger(raw, name, at(q)); err != nil || *at(q) > 0 {
+				return err
+			}
+			return TooMuch("must be at least 1; null means no quota").of(name)
+		},
+		encode: func(q *clock.Quotas, _ bool) any {
+			if *at(q) == 0 {
+				return json.RawMessage("null")
+			}
+			return *at(q)
+		},
+	}
+}
+
+func quotasMember() member {
+	encode := func(s *Settings, redacted bool) any {
+		if s.Quotas == (clock.Quotas{}) {
+			return nil
+		}
+		return quotas.encode(&s.Quotas, redacted)
+	}
+	return member{
+		Field: Field[Settings]{
+			FieldInfo: quotas.info(),
+			parse: func(s *Settings, raw []byte) error {
+				q, err := quotas.Parse(raw)
+				if err == nil {
+					s.Quotas = *q
+				}
+				return within("quotas", err)
+			},
+			encode: encode,
+		},
+		effective: func(s *Settings, _ clock.TargetKind) any { return encode(s, true) },
+	}
+}
+
 func ackTimeoutMember() member {
 	return member{
 		Field: Field[Settings]{

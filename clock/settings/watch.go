@@ -97,6 +97,12 @@ func (w *Watch) Outdated() []string {
 	return w.namesOf(func(s *Current) bool { return s.Outdated })
 }
 
+// WithPendingQuota returns the names of the applications with a quota of pending alarms, sorted. Safe for concurrent
+// use.
+func (w *Watch) WithPendingQuota() []string {
+	return w.namesOf(func(s *Current) bool { return s.Quotas.PendingAlarms > 0 })
+}
+
 func (w *Watch) namesOf(are func(s *Current) bool) (names []string) {
 	for _, s := range w.Snapshot().All() {
 		if are(s) {

@@ -84,8 +84,12 @@ func chosen(names ...string) []databaseEngine {
 	if allFlows {
 		return engines
 	}
-	return slices.DeleteFunc(slices.Clone(engines),
+	some := slices.DeleteFunc(slices.Clone(engines),
 		func(e databaseEngine) bool { return !slices.Contains(names, e.name) })
+	if len(some) != len(names) {
+		panic(fmt.Sprintf("no such engine in %q", names)) // a flow on no engine cannot fail
+	}
+	return some
 }
 
 // chosenShared is chosen for a flow of several nodes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -128,7 +129,11 @@ func inlineSchema(f settings.FieldInfo) string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch f.Kind {
 	case settings.KindInteger:
-		add("type: integer")
+		if _, null := f.Default.(json.RawMessage); null {
+			add("type: [integer, 'null']")
+		} else {
+			add("type: integer")
+		}
 		if f.Max > 0 {
 			add("minimum: %d, maximum: %d", f.Min, f.Max)
 		}
@@ -159,7 +164,11 @@ func inlineSchema(f settings.FieldInfo) string {
 		add("type: object")
 	}
 	if f.Default != nil && f.Kind != settings.KindSecrets {
-		add("default: %v", f.Default)
+		value := f.Default
+		if raw, null := value.(json.RawMessage); null {
+			value = string(raw)
+		}
+		add("default: %v", value)
 	}
 	if f.Help != "" {
 		add("description: %s", quoted(f.Help))

@@ -17,6 +17,7 @@ import (
 	"github.com/clockd/clockd/clock/clockgrpc"
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/clock/console"
+	"github.com/clockd/clockd/clock/quota"
 	"github.com/clockd/clockd/clock/recompute"
 	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/clock/ringstream"
@@ -68,6 +69,7 @@ type parts struct {
 	Keeper     *lease.Keeper
 	Tracing    *tracing
 	Recorder   *stats.Recorder
+	Quotas     *quota.Keeper
 	Recomputer *recompute.Recomputer
 	Bulk       *bulk.Runner
 }
@@ -83,7 +85,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 			newDraining, newTimebase, newSettings, newTrail, newAccess, newHeap, newIdentity, newReads, newAbilities,
 			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
 			newLoop,
-			newTracing, newRecorder, newCountOccurrences, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
+			newTracing, newRecorder, newCountOccurrences, newQuotas, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
 			newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -112,6 +114,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{name: "access", run: p.Access.Run})
 	r.own(lc, component{name: "audit", run: p.Trail.Run})
 	r.own(lc, component{name: "stats", run: p.Recorder.Run})
+	r.own(lc, component{name: "quotas", run: p.Quotas.Run})
 	for _, target := range p.Targets.open {
 		if target.run != nil {
 			r.own(lc, component{name: target.Name, run: target.run})
@@ -252,12 +255,20 @@ func newLoop(
 	})
 }
 
+func newQuotas(
+	log *slog.Logger, reg prometheus.Registerer, st store.Store, watch *settings.Watch,
+) *quota.Keeper {
+	return quota.New(quota.Deps{
+		Shards: st.ShardCount(), Count: st.CountPending, Limited: watch.WithPendingQuota, Log: log, Registerer: reg,
+	})
+}
+
 func newClockService(
 	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, tb *clock.Timebase, watch *settings.Watch,
-	preloader *preload.Preloader, recorder *stats.Recorder, occurrences countOccurrences,
+	preloader *preload.Preloader, recorder *stats.Recorder, occurrences countOccurrences, quotas *quota.Keeper,
 ) (*clock.Service, error) {
 	s, err := clock.NewService(cfg.service,
-		clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults,
+		clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults, Quotas: quotas,
 			Metrics: clockMetrics(reg, recorder, occurrences), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)

@@ -55,6 +55,13 @@ FROM (SELECT CAST((a.next_try_time - CAST(sqlc.arg(begin) AS SIGNED)) DIV CAST(s
       ORDER BY a.next_try_time LIMIT ?) d
 GROUP BY d.number ORDER BY d.number LIMIT 10000;
 
+-- name: CountPending :many
+-- Counts the entries of one shard by application. LIMIT is a safety net.
+-- Index: alarm_due alone, all entries of the shard. Rows: one for each application.
+SELECT a.application, COUNT(*) AS count FROM alarm a FORCE INDEX (alarm_due)
+WHERE a.shard = sqlc.arg(shard) AND a.next_try_time IS NOT NULL
+GROUP BY a.application ORDER BY NULL LIMIT 100000;
+
 -- name: ListOldest :many
 -- Reads the due time of the oldest due alarm of one shard. The statement is repeated with UNION ALL for each shard.
 -- Index: alarm_due alone, its first entry. Rows: at most one for each shard.

@@ -95,6 +95,13 @@ FROM (SELECT a.next_try_time, a.application FROM alarm a
       ORDER BY a.next_try_time LIMIT sqlc.arg(row_limit)) d
 GROUP BY number ORDER BY number LIMIT 10000;
 
+-- name: CountPending :many
+-- Counts the entries of one shard by application. LIMIT is a safety net.
+-- Index: alarm_due alone, all entries of the shard. Rows: one for each application.
+SELECT a.application, count(*) AS count FROM alarm a
+WHERE a.shard = sqlc.arg(shard)::smallint AND a.next_try_time IS NOT NULL
+GROUP BY a.application LIMIT 100000;
+
 -- name: ListEnding :many
 -- Lists rows that may not ring any more: latest_ring_at has passed, or they have rung max_rings times without an acknowledgement.
 -- Index: primary key. Rows: few of the ids.

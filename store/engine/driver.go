@@ -146,6 +146,8 @@ type DueReads interface {
 	ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
 	// CountDueByTime counts the first due entries of one shard in the query's steps, at most limit.
 	CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]DueCount, error)
+	// CountPending counts the entries of one shard by application.
+	CountPending(ctx context.Context, shard int) (map[string]int64, error)
 	// CountDue counts the due alarms up to limit, and finds the oldest.
 	CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error)
 }

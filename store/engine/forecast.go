@@ -22,6 +22,15 @@ func (s *Store) Forecast(ctx context.Context, q clock.ForecastQuery) (f clock.Fo
 	return f, err
 }
 
+// CountPending counts the due index of one shard by application. It needs no place for a list, so people do not delay it.
+func (s *Store) CountPending(ctx context.Context, shard int) (counts map[string]int64, err error) {
+	err = s.call(ctx, "count pending alarms", func(ctx context.Context) (err error) {
+		counts, err = s.driver.CountPending(ctx, shard)
+		return err
+	})
+	return counts, err
+}
+
 func (s *Store) forecast(ctx context.Context, q *clock.ForecastQuery) (clock.Forecast, error) {
 	f := clock.Forecast{Due: make([]int64, q.Count), Shards: s.ShardCount()}
 	for left := int64(forecastEntries); f.Counted < f.Shards && left > 0; {

@@ -70,6 +70,10 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 					UntilTime: engine.ToNull(clock.MaxInstant), Limit: 10})
 			return err
 		}, "alarm_due", true, 40}, // the entries, and the rows of the derived and the temporary table
+		{"pending", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			_, err := s.q.CountPending(ctx, db, 3)
+			return err
+		}, "alarm_due", true, 60}, // the entries, and the rows of the temporary table
 		{"oldest", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.ListOldest(ctx, bulk{DBTX: db, rows: 64, args: oldestArgs(numbers, clock.MaxInstant)},
 				dbsqlc.ListOldestParams{})

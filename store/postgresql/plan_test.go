@@ -71,6 +71,7 @@ func hotStatements(due string) []hotStatement {
 			100 + 2*16},
 		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "'plan'", 3, int64(clock.MaxInstant), 10},
 			[]string{"alarm_due"}, false, 10},
+		{"pending", dbsqlc.CountPending, []any{3}, []string{"alarm_due"}, true, 100},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},
 		{"claim: take", dbsqlc.TakeHeld, slices.Concat([]any{int64(clock.MaxInstant), "'c'"}, version),
 			[]string{"alarm_pkey"}, false, 301},

@@ -71,6 +71,16 @@ func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, 
 	return store.Overdue{Count: int(row.Count), Oldest: clock.Instant(row.Oldest)}, err
 }
 
+// CountPending counts the entries of one shard by application (CountPending).
+func (d *Driver) CountPending(ctx context.Context, shard int) (map[string]int64, error) {
+	rows, err := d.q.CountPending(ctx, d.loading, int64(shard))
+	counts := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		counts[r.Application] = r.Count
+	}
+	return counts, err
+}
+
 // CountDueByTime counts entries of one shard by time (CountDueByTime).
 func (d *Driver) CountDueByTime(
 	ctx context.Context, q *clock.ForecastQuery, shard, limit int,

@@ -134,6 +134,10 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			})
 			return err
 		},
+		"count pending alarms": func(ctx context.Context) error {
+			_, err := f.CountPending(ctx, 1)
+			return err
+		},
 		"token changes": func(ctx context.Context) error {
 			_, err := f.TokenChanges(ctx)
 			return err

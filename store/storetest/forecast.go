@@ -1,10 +1,12 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store"
 )
 
 func (f *fixture) forecast(q clock.ForecastQuery) clock.Forecast {
@@ -35,6 +37,32 @@ func testForecast(t *testing.T, f *fixture) {
 			t.Errorf("%+v is accepted", wrong)
 		}
 	}
+}
+
+// testCountPending counts the alarms that will ring, by application. Paused and finished alarms will not.
+func testCountPending(t *testing.T, f *fixture) {
+	counts := func() map[string]int64 {
+		t.Helper()
+		sum := map[string]int64{}
+		for _, shard := range store.AllShards(f.ShardCount()) {
+			got, err := f.CountPending(t.Context(), shard)
+			ok(t, err, "count pending alarms")
+			for application, n := range got {
+				sum[application] += n
+			}
+		}
+		return sum
+	}
+	same(t, "pending alarms of a new database", counts(), map[string]int64{})
+	f.set(t0, set("paused", t0+1000), set("cancelled", t0+1000), set("late", clock.MaxInstant))
+	f.set(t0, pause("paused"), cancel("cancelled"))
+	for i := range 40 {
+		f.set(t0, set(fmt.Sprint(i), t0+1000, inApplication("Other")))
+	}
+	for _, state := range []string{"doubtful", "ringing", "claimed", "rung", "expired", "dead"} {
+		f.arrange(state, state)
+	}
+	same(t, "pending alarms", counts(), map[string]int64{app: 4, "Other": 40})
 }
 
 // testForecastOfMany counts more alarms than a forecast reads. The numbers of some shards stand for all.

@@ -93,6 +93,9 @@ func (m *model) drawSet(rt *rapid.T, k clock.Key) clock.Op {
 	if s.If.Kind == clock.AtGeneration {
 		s.If.Generation = int64(rapid.IntRange(0, 4).Draw(rt, "generation"))
 	}
+	if rapid.IntRange(0, 5).Draw(rt, "room") == 0 {
+		withoutRoom(s)
+	}
 	return op
 }
 

@@ -118,6 +118,7 @@ func cases() []testCase {
 		{name: "applications are listed by name", plain: testApplications},
 		{name: "alarms are counted by state", claims: testStateCounts},
 		{name: "alarms are found by their keys", plain: testFind},
+		{name: "pending alarms are counted by application", plain: testCountPending},
 		{name: "forecasts count due alarms in steps", plain: testForecast},
 		{name: "forecasts read a bounded number of entries", plain: testForecastOfMany},
 		{name: "a shift moves an alarm once", scope: Writes, plain: testShift},

@@ -212,6 +212,9 @@ func (f *fixture) decisionOps(id string, row clock.Alarm) map[string]clock.Op {
 		"if generation 1":        with(again, move(2), onlyIf(generation(1))),
 		"if generation 2":        with(again, move(2), onlyIf(generation(2))),
 		"if generation 0":        with(again, onlyIf(generation(0))),
+		"without room":           with(again, withoutRoom),
+		"later, without room":    with(again, move(1), withoutRoom),
+		"absent, without room":   with(again, withoutRoom, ifKind(clock.Absent)),
 		"never rings":            set(id, clock.NoInstant, repeating(t0-9000, func(s *repeat.Spec) { s.Until = int64(t0 - 5000) })),
 		"cancel":                 cancel(id),
 		"brief cancel":           {Cancel: &clock.Cancel{Key: key(id), Brief: true}},
@@ -255,6 +258,11 @@ func testDecisions(t *testing.T, f *fixture) {
 		}
 	}
 	same(t, "rows of refused sets", f.count("alarm WHERE application = ''"), 0)
+}
+
+// withoutRoom makes the set of an application that may have no further alarm.
+func withoutRoom(s *clock.Set) {
+	s.Full = &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, Detail: "full"}
 }
 
 // askedFields returns the fields of the alarm that the op asks for.

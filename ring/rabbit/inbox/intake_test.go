@@ -139,7 +139,7 @@ func (i *intakeTest) publish(p amqp.Publishing) {
 	i.Must(i.Ch.Publish(i.source, "order.cancel", true, false, p))
 }
 
-// waiting returns the number of messages in the queue that no consumer has. The broker puts back those of a consumer
+// waiting returns the number of messages in the queue without a consumer. The broker puts back those of a consumer
 // soon after its end.
 func (i *intakeTest) waiting() int {
 	i.TB.Helper()
@@ -369,14 +369,19 @@ func (r *refusingSetter) refusedOften() (alarms int) {
 	return alarms
 }
 
-// Nothing is acked while the database is away, and nothing is lost. A delay counts from the receipt of its message.
+// Nothing is acked while the database is away or the application is over its quota, and nothing is lost. A delay counts
+// from the receipt of its message.
 func TestMessagesWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string]amqp.Table{"classic": nil, "quorum, limit 2": rabbittest.Limited(nil)} {
+	full := &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, RetryAfter: 10 * time.Millisecond}
+	for name, c := range map[string]struct {
+		args amqp.Table
+		err  error
+	}{"classic": {nil, away}, "quorum, limit 2": {rabbittest.Limited(nil), away}, "quota": {nil, full}} {
 		t.Run(name, func(t *testing.T) {
-			i, setter := newIntakeTest(t, args), &refusingSetter{newMemorySetter(),
+			i, setter := newIntakeTest(t, c.args), &refusingSetter{newMemorySetter(),
 				map[clock.Key]map[clock.Instant]int{}}
-			setter.setErr(func(int) error { return away })
+			setter.setErr(func(int) error { return c.err })
 			const n = 100
 			for k := range n {
 				i.publish(amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": int32(1000)}})

@@ -104,6 +104,42 @@ func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTim
 	return items, nil
 }
 
+const CountPending = `-- name: CountPending :many
+SELECT a.application, COUNT(*) AS count FROM alarm a FORCE INDEX (alarm_due)
+WHERE a.shard = ? AND a.next_try_time IS NOT NULL
+GROUP BY a.application ORDER BY NULL LIMIT 100000
+`
+
+type CountPendingRow struct {
+	Application string
+	Count       int64
+}
+
+// Counts the entries of one shard by application. LIMIT is a safety net.
+// Index: alarm_due alone, all entries of the shard. Rows: one for each application.
+func (q *Queries) CountPending(ctx context.Context, db DBTX, shard int64) ([]CountPendingRow, error) {
+	rows, err := db.QueryContext(ctx, CountPending, shard)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountPendingRow
+	for rows.Next() {
+		var i CountPendingRow
+		if err := rows.Scan(&i.Application, &i.Count); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListDue = `-- name: ListDue :many
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))

@@ -1,0 +1,14 @@
+package clock
+
+// QuotaKeeper knows what applications use of their quotas.
+type QuotaKeeper interface {
+	// Admit judges a set or a cancel of an application with quotas, before it is queued. It must not block. An
+	// ErrLimited refuses the op.
+	Admit(op *Op, q *Quotas) (Admission, error)
+}
+
+// Admission is the judgement of a QuotaKeeper on an op.
+type Admission struct {
+	Full  *Error        // refuses a set that would add a pending alarm; nil: it may
+	Ended func(Verdict) // takes the verdict on the op, once; nil: nobody asks
+}
