@@ -13,6 +13,7 @@ type Act struct {
 	Actor       string          `json:"actor"`       // name of the token, or of the person who ran a command; empty: anyone
 	Token       string          `json:"token"`       // id of the token; empty: none
 	From        string          `json:"from"`        // address of the client; empty: a command on the database
+	RequestID   string          `json:"request_id"`  // of the first request if there are several; empty: none
 	Action      string          `json:"action"`      // pause, settings, token_create, denied, login and so on
 	Application string          `json:"application"` // empty: none
 	Subject     string          `json:"subject"`     // business id, or id of a token; empty: the application itself

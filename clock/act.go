@@ -4,9 +4,10 @@ import "encoding/json"
 
 // Actor is who does something that the audit records.
 type Actor struct {
-	Name  string // name of the token, or of the person who runs a command; "": anyone
-	Token string // id of the token; "": none
-	From  string // address of the client; "": a command on the database
+	Name      string // name of the token, or of the person who runs a command; "": anyone
+	Token     string // id of the token; "": none
+	From      string // address of the client; "": a command on the database
+	RequestID string // of the first request if there are several; "": none
 }
 
 // Act is an entry of the audit: what an Actor did.

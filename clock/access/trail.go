@@ -19,12 +19,11 @@ const (
 
 // Refusal is a request that was refused, because of its sender.
 type Refusal struct {
-	Sender      clock.Actor // only From is known of a sender without a valid token
+	Sender      clock.Actor // of a sender without a valid token without name and token
 	Code        string      // code of the response
 	Request     string      // method, and path as in openapi.yaml; "": no path of the interface
 	Application string      // "": none, or only the body has it
 	Detail      string      // detail of the response
-	RequestID   string
 }
 
 const (
@@ -79,13 +78,12 @@ type recorded struct {
 
 // trailDetail is what an act says in After.
 type trailDetail struct {
-	Code      string `json:"code,omitempty"`
-	Detail    string `json:"detail,omitempty"`
-	Request   string `json:"request,omitempty"`
-	RequestID string `json:"request_id,omitempty"` // of the first request
-	Count     int64  `json:"count,omitempty"`      // refused requests
-	Role      string `json:"role,omitempty"`
-	Omitted   int64  `json:"omitted,omitempty"` // acts before this one, which were only counted
+	Code    string `json:"code,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Request string `json:"request,omitempty"`
+	Count   int64  `json:"count,omitempty"` // refused requests
+	Role    string `json:"role,omitempty"`
+	Omitted int64  `json:"omitted,omitempty"` // acts before this one, which were only counted
 }
 
 // NewTrail returns a Trail. Run writes its acts.
@@ -99,6 +97,7 @@ func NewTrail(deps TrailDeps) *Trail {
 // Refused records a refusal. It does not block.
 func (t *Trail) Refused(r Refusal) {
 	key := refusal{r.Sender, r.Code, r.Request, r.Application}
+	key.sender.RequestID = ""
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.denied[key]; known != nil {
@@ -107,7 +106,7 @@ func (t *Trail) Refused(r Refusal) {
 	}
 	added := t.add(
 		clock.Act{Actor: r.Sender, Action: ActionDenied, Application: r.Application},
-		trailDetail{Code: r.Code, Detail: r.Detail, Request: r.Request, RequestID: r.RequestID, Count: 1})
+		trailDetail{Code: r.Code, Detail: r.Detail, Request: r.Request, Count: 1})
 	if added != nil {
 		t.denied[key] = added
 	}
@@ -115,7 +114,7 @@ func (t *Trail) Refused(r Refusal) {
 
 // Used records that a caller that operates has sent a request from an address, unless it did so before. It does not
 // block.
-func (t *Trail) Used(c *Caller, from string) {
+func (t *Trail) Used(c *Caller, from, requestID string) {
 	key, now := login{c.token.ID, from}, time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,8 +125,8 @@ func (t *Trail) Used(c *Caller, from string) {
 		clear(t.logins)
 	}
 	t.logins[key] = now
-	t.add(clock.Act{Actor: clock.Actor{Name: c.token.Name, Token: c.token.ID, From: from}, Action: ActionLogin},
-		trailDetail{Role: c.token.Role.String()})
+	by := clock.Actor{Name: c.token.Name, Token: c.token.ID, From: from, RequestID: requestID}
+	t.add(clock.Act{Actor: by, Action: ActionLogin}, trailDetail{Role: c.token.Role.String()})
 }
 
 // add adds an act, or counts it as omitted and returns nil.

@@ -41,7 +41,8 @@ func (w *written) texts() (lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.acts {
-		lines = append(lines, strings.Join([]string{a.At.String()[17:19], a.Name, a.From, a.Action, a.Application, a.After}, " "))
+		lines = append(lines, strings.Join([]string{a.At.String()[17:19], a.Name, a.From, a.RequestID,
+			a.Action, a.Application, a.After}, " "))
 	}
 	return lines
 }
@@ -67,7 +68,7 @@ func startTrail(t *testing.T) (trail *Trail, w *written, end func()) {
 }
 
 func refusalFrom(address string) Refusal {
-	return Refusal{Sender: clock.Actor{From: address}, Code: "unauthenticated", Request: "GET /v1/nodes", RequestID: "r"}
+	return Refusal{Sender: clock.Actor{From: address, RequestID: "r"}, Code: "unauthenticated", Request: "GET /v1/nodes"}
 }
 
 func wantLines(t *testing.T, w *written, want ...string) {
@@ -85,13 +86,13 @@ func TestTrailCountsEqualRefusals(t *testing.T) {
 		time.Sleep(time.Second)
 		r := refusalFrom("::1")
 		trail.Refused(r)
-		r.RequestID, r.Detail = "later", "another" // the first counts
+		r.Sender.RequestID, r.Detail = "later", "another" // the first counts
 		trail.Refused(r)
 		r.Application = "shop"
 		trail.Refused(r)
 		time.Sleep(trailEvery)
-		const first = `01  ::1 denied  {"code":"unauthenticated","request":"GET /v1/nodes","request_id":"r","count":2}`
-		const second = `01  ::1 denied shop {"code":"unauthenticated","detail":"another","request":"GET /v1/nodes","request_id":"later","count":1}`
+		const first = `01  ::1 r denied  {"code":"unauthenticated","request":"GET /v1/nodes","count":2}`
+		const second = `01  ::1 later denied shop {"code":"unauthenticated","detail":"another","request":"GET /v1/nodes","count":1}`
 		wantLines(t, w, first, second)
 		trail.Refused(r)
 		end() // writes the rest
@@ -166,17 +167,17 @@ func TestTrailRecordsLogins(t *testing.T) {
 		defer end()
 		caller := &Caller{token: &Token{ID: "id", Name: "ops", Role: Operator}}
 		for range 3 {
-			trail.Used(caller, "::1")
+			trail.Used(caller, "::1", "r")
 			time.Sleep(trailEvery)
 		}
-		trail.Used(caller, "::2")
+		trail.Used(caller, "::2", "r2")
 		time.Sleep(loginAgain)
-		trail.Used(caller, "::1")
+		trail.Used(caller, "::1", "r3")
 		time.Sleep(trailEvery)
 		const login = ` login  {"role":"operator"}`
-		wantLines(t, w, "00 ops ::1"+login, "06 ops ::2"+login, "06 ops ::1"+login)
+		wantLines(t, w, "00 ops ::1 r"+login, "06 ops ::2 r2"+login, "06 ops ::1 r3"+login)
 		for n := range 10 * maxLogins {
-			trail.Used(caller, fmt.Sprint(n))
+			trail.Used(caller, fmt.Sprint(n), "")
 		}
 		if len(trail.logins) > maxLogins || len(trail.acts) > trailBurst {
 			t.Errorf("%d logins and %d acts in memory", len(trail.logins), len(trail.acts))

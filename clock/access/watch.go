@@ -256,9 +256,9 @@ func (w *Watch) Refused(r Refusal) {
 }
 
 // Used records that a caller that operates has sent a request from an address.
-func (w *Watch) Used(c *Caller, from string) {
+func (w *Watch) Used(c *Caller, from, requestID string) {
 	if w.deps.Trail != nil {
-		w.deps.Trail.Used(c, from)
+		w.deps.Trail.Used(c, from, requestID)
 	}
 }
 

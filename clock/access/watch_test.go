@@ -65,7 +65,7 @@ func (f *fakeSource) change(do func()) {
 }
 
 // add adds a token and returns its text.
-func (f *fakeSource) add(t *testing.T, name string, role Role, applications ...string) Text {
+func (f *fakeSource) add(t testing.TB, name string, role Role, applications ...string) Text {
 	t.Helper()
 	text := NewText()
 	token, err := New(text, name, role, applications, 0, "test")
@@ -80,7 +80,7 @@ func (f *fakeSource) add(t *testing.T, name string, role Role, applications ...s
 const began = clock.Instant(1_000_000_000_000)
 
 // watch returns a Watch that has read the source. Its time is the bubble's.
-func watch(t *testing.T, cfg Config, source *fakeSource) *Watch {
+func watch(t testing.TB, cfg Config, source *fakeSource) *Watch {
 	t.Helper()
 	start := time.Now()
 	w := NewWatch(cfg, Deps{Source: source, Log: slog.New(slog.DiscardHandler), Now: func() (clock.Instant, error) {
@@ -96,6 +96,31 @@ func watch(t *testing.T, cfg Config, source *fakeSource) *Watch {
 
 // bearer is a request with the token.
 func bearer(text Text) Request { return Request{Authorization: []string{"Bearer " + text.String()}} }
+
+// A header other than the token's own authenticates nobody, and never repeats the secret in its error.
+func FuzzAuthorization(f *testing.F) {
+	source := &fakeSource{}
+	text := source.add(f, "ops", Operator, "shop")
+	w := watch(f, Config{Mode: Required}, source)
+	whole := bearer(text).Authorization[0]
+	for _, seed := range []string{
+		whole, "bearer  " + text.String() + " ", "Bearer", "", "Basic " + text.String(), whole + "x", whole[:40],
+		"Bearer " + NewText().String(), "Bearer\t" + text.String(), strings.ToUpper(whole), whole + "," + whole,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		caller, err := w.find(Request{Authorization: []string{header}})
+		scheme, rest, _ := strings.Cut(header, " ")
+		own := strings.EqualFold(scheme, "Bearer") && strings.TrimSpace(rest) == text.String()
+		if (err == nil) != own || own && caller.Name() != "ops" {
+			t.Errorf("%q: %v, %v", header, caller, err)
+		}
+		if err != nil && (!errors.Is(err, clock.ErrUnauthenticated) || strings.Contains(err.Error(), text.String())) {
+			t.Errorf("%q: %v", header, err)
+		}
+	})
+}
 
 func TestRequestsNeedTokensByMode(t *testing.T) {
 	for _, c := range []struct {

@@ -74,6 +74,7 @@ func appendAct(a *clock.Act, b []byte) []byte {
 	b = appendOptional(append(b, `,"actor":`...), a.Name)
 	b = appendOptional(append(b, `,"token":`...), a.Token)
 	b = appendOptional(append(b, `,"from":`...), a.From)
+	b = appendOptional(append(b, `,"request_id":`...), a.RequestID)
 	b = appendString(append(b, `,"action":`...), a.Action)
 	b = appendOptional(append(b, `,"application":`...), a.Application)
 	b = appendOptional(append(b, `,"subject":`...), a.Subject)

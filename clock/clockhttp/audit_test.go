@@ -20,7 +20,7 @@ func TestAuditShowsActs(t *testing.T) {
 		su.deps.Audit = func(_ context.Context, q clock.ActsQuery) ([]clock.Act, error) {
 			asked = append(asked, q)
 			acts := []clock.Act{
-				{ID: 9, At: 1_700_000_000_000, Actor: clock.Actor{Name: "ci", Token: "t1", From: "192.0.2.1"},
+				{ID: 9, At: 1_700_000_000_000, Actor: clock.Actor{Name: "ci", Token: "t1", From: "192.0.2.1", RequestID: "r1"},
 					Action: "kick", Application: "shop", Subject: "a", Before: `{"state":"dead"}`,
 					After: `{"state":"scheduled"}`},
 				{ID: 8, Action: "pause", Application: "bank", Subject: "b", Before: "{}", After: "{}"},
@@ -31,7 +31,7 @@ func TestAuditShowsActs(t *testing.T) {
 	})
 	got := string(h.expect(200, "", "GET", "/v1/audit", "", all).body)
 	for _, want := range []string{
-		`{"id":9,"at":"2023-11-14T22:13:20.000Z","actor":"ci","token":"t1","from":"192.0.2.1","action":"kick","application":"shop","subject":"a","before":{"state":"dead"},"after":{"state":"scheduled"}}`,
+		`{"id":9,"at":"2023-11-14T22:13:20.000Z","actor":"ci","token":"t1","from":"192.0.2.1","request_id":"r1","action":"kick","application":"shop","subject":"a","before":{"state":"dead"},"after":{"state":"scheduled"}}`,
 		`"actor":null`, `"before":null`, `"action":"token_create"`, `"next_cursor":null`,
 	} {
 		if !strings.Contains(got, want) {

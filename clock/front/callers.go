@@ -26,7 +26,7 @@ type Access interface {
 	// Nameless returns the error of a request that needs a token, of a caller that needs none elsewhere.
 	Nameless() error
 	// Used records that a caller that operates has sent a request from an address. It must not block.
-	Used(c *access.Caller, from string)
+	Used(c *access.Caller, from, requestID string)
 	// Refused records the refusal of a request. It must not block.
 	Refused(r access.Refusal)
 }
@@ -49,7 +49,7 @@ func (openAccess) Nameless() error {
 		Detail: "this request needs an access token, and this service knows none"}
 }
 
-func (openAccess) Used(*access.Caller, string) {}
+func (openAccess) Used(*access.Caller, string, string) {}
 
 func (openAccess) Refused(access.Refusal) {}
 
@@ -118,7 +118,7 @@ func (f *Front) Admit(
 		return r, release, err
 	}
 	if caller.Operates() {
-		f.access.Used(caller, clientAddress(r))
+		f.access.Used(caller, clientAddress(r), RequestID(r))
 	}
 	if need.Lasting {
 		var ctx context.Context
@@ -174,5 +174,5 @@ func clientAddress(r *http.Request) string {
 // Actor returns the sender of a request, as the audit records it.
 func Actor(r *http.Request) *clock.Actor {
 	caller := CallerOf(r)
-	return &clock.Actor{Name: caller.Name(), Token: caller.TokenID(), From: clientAddress(r)}
+	return &clock.Actor{Name: caller.Name(), Token: caller.TokenID(), From: clientAddress(r), RequestID: RequestID(r)}
 }

@@ -77,7 +77,7 @@ func (f *Front) Note(r *http.Request, p *Problem) {
 	if p.denies(CallerOf(r)) {
 		f.access.Refused(access.Refusal{
 			Sender: *Actor(r), Code: p.Code, Request: r.Pattern, Application: applicationIn(r.URL.Path),
-			Detail: p.Detail, RequestID: RequestID(r),
+			Detail: p.Detail,
 		})
 	}
 	if p.Cause == nil {

@@ -118,12 +118,12 @@ func (a *application) take(perSecond int) time.Duration {
 	if a.sets == nil || a.sets.Burst() != perSecond {
 		a.sets = rate.NewLimiter(rate.Limit(perSecond), perSecond)
 	}
-	r := a.sets.Reserve()
-	wait := r.Delay()
-	if wait > 0 {
-		r.Cancel()
+	if a.sets.Allow() {
+		return 0
 	}
-	return wait
+	r := a.sets.Reserve()
+	defer r.Cancel()
+	return r.Delay()
 }
 
 // of returns the application. k.mu is locked.

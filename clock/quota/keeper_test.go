@@ -326,3 +326,23 @@ func TestEstimateFollowsTheDatabase(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkAdmit measures what quotas add to a set.
+func BenchmarkAdmit(b *testing.B) {
+	const never = 1 << 30
+	for name, quotas := range map[string]clock.Quotas{"pending": {PendingAlarms: never}, "sets": {SetsPerSecond: never}} {
+		b.Run(name, func(b *testing.B) {
+			k := newTable("shop").keeper(slog.New(slog.DiscardHandler))
+			op := &clock.Op{Set: &clock.Set{Key: key("shop", 1)}}
+			for b.Loop() {
+				admission, err := k.Admit(op, &quotas)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if admission.Ended != nil {
+					admission.Ended(clock.Create)
+				}
+			}
+		})
+	}
+}

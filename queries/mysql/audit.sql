@@ -1,19 +1,19 @@
 -- name: AddActs :exec
 -- The tuple is repeated for each act.
 -- Rows: up to a group.
-INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after)
-VALUES /*FIRST*/(?, ?, ?, ?, ?, ?, ?, ?, ?)/*NEXT, FIRST*/;
+INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id)
+VALUES /*FIRST*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*NEXT, FIRST*/;
 
 -- name: ListActs :many
 -- Reads acts, the newest first.
 -- Index: primary key. Rows: up to the limit.
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE id < sqlc.arg(before_id) ORDER BY id DESC LIMIT ?;
 
 -- name: ListActsOf :many
 -- Reads acts on an application, the newest first.
 -- Index: audit_application. Rows: up to the limit.
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE application = sqlc.arg(application) AND id < sqlc.arg(before_id) ORDER BY id DESC LIMIT ?;
 
 -- name: DeleteActs :execrows

@@ -19,6 +19,7 @@ type ActRow struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 // NewActRow is a row to insert: the database gives its id.
@@ -32,21 +33,22 @@ type NewActRow struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 func newActRow(a *clock.Act) NewActRow {
 	return NewActRow{
 		DoneAt: int64(a.At), Actor: a.Name, Token: a.Token, Origin: a.From, Action: a.Action,
 		Application: a.Application, Subject: a.Subject,
-		StateBefore: a.Before, StateAfter: a.After,
+		StateBefore: a.Before, StateAfter: a.After, RequestID: a.RequestID,
 	}
 }
 
 func (r *ActRow) act() clock.Act {
 	return clock.Act{
-		ID: r.ID, At: clock.Instant(r.DoneAt), Actor: clock.Actor{Name: r.Actor, Token: r.Token, From: r.Origin},
-		Action:      r.Action,
-		Application: r.Application, Subject: r.Subject, Before: r.StateBefore, After: r.StateAfter,
+		ID: r.ID, At: clock.Instant(r.DoneAt),
+		Actor:  clock.Actor{Name: r.Actor, Token: r.Token, From: r.Origin, RequestID: r.RequestID},
+		Action: r.Action, Application: r.Application, Subject: r.Subject, Before: r.StateBefore, After: r.StateAfter,
 	}
 }
 

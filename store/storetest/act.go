@@ -27,7 +27,7 @@ func (f *fixture) acts(q clock.ActsQuery) []clock.Act {
 // testActs demands one act for each change by an actor, in the change's transaction, and none for other ops and for
 // refused ones.
 func testActs(t *testing.T, f *fixture) {
-	ops := &clock.Actor{Name: "näme’", Token: "0123456789ab", From: "2001:db8::1"}
+	ops := &clock.Actor{Name: "näme’", Token: "0123456789ab", From: "2001:db8::1", RequestID: strings.Repeat("r", 128)}
 	by := func(op clock.Op) clock.Op { op.Actor = ops; return op }
 	pause := func(id string) clock.Op { return clock.Op{Pause: &clock.Pause{Key: key(id)}} }
 	resume := func(id string) clock.Op { return clock.Op{Resume: &clock.Resume{Key: key(id)}} }
@@ -53,7 +53,7 @@ func testActs(t *testing.T, f *fixture) {
 		Action: "settings", Application: "bank",
 		Before: `{"version":0}`, After: `{"version":1}`,
 	}
-	denied := clock.Act{At: t0 + 4, Actor: clock.Actor{From: "192.0.2.9"}, Action: "denied", Application: "till",
+	denied := clock.Act{At: t0 + 4, Actor: clock.Actor{From: "192.0.2.9", RequestID: "d"}, Action: "denied", Application: "till",
 		After: `{"code":"unauthenticated","detail":"’","count":3}`}
 	login := clock.Act{At: t0 + 4, Actor: *ops, Action: "login", After: `{"role":"operator"}`}
 	ok(t, f.AddActs(t.Context(), []clock.Act{denied, login}), "add acts")
@@ -96,9 +96,9 @@ func testActs(t *testing.T, f *fixture) {
 	same(t, "next page", f.acts(clock.ActsQuery{BeforeID: page[size-1].ID, Limit: size}), alarms[1:])
 	same(t, "next page of an application",
 		f.acts(clock.ActsQuery{Application: app, BeforeID: page[size-1].ID, Limit: 1}), alarms[1:2])
-	same(t, "report", f.report(`SELECT done_at, actor, token, origin, action, application, subject FROM audit_report WHERE action = 'resume' ORDER BY id`), [][]string{
-		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "a"},
-		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "c"},
+	same(t, "report", f.report(`SELECT done_at, actor, token, origin, action, application, subject, request_id FROM audit_report WHERE action = 'resume' ORDER BY id`), [][]string{
+		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "a", ops.RequestID},
+		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "c", ops.RequestID},
 	})
 }
 

@@ -127,6 +127,7 @@ var tables = map[string][]Column{
 		{"subject", false},
 		{"state_before", false},
 		{"state_after", false},
+		{"request_id", false},
 	},
 	"access_token_counter": {
 		{"only_row", false},
@@ -178,6 +179,7 @@ var views = map[string][]string{
 	"application_setting_report": {"application", "version", "is_current", "document", "changed_at", "changed_by"},
 	"audit_report": {
 		"id", "done_at", "actor", "token", "origin", "action", "application", "subject", "state_before", "state_after",
+		"request_id",
 	},
 	"access_token_report": {
 		"id", "name", "role", "applications", "created_at", "created_by", "expires_at", "revoked_at", "last_used_at",

@@ -10,8 +10,8 @@ import (
 )
 
 const AddActs = `-- name: AddActs :exec
-INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after)
-VALUES /*FIRST*/(?, ?, ?, ?, ?, ?, ?, ?, ?)/*NEXT, FIRST*/
+INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id)
+VALUES /*FIRST*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*NEXT, FIRST*/
 `
 
 type AddActsParams struct {
@@ -24,6 +24,7 @@ type AddActsParams struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 // The tuple is repeated for each act.
@@ -39,6 +40,7 @@ func (q *Queries) AddActs(ctx context.Context, db DBTX, arg AddActsParams) error
 		arg.Subject,
 		arg.StateBefore,
 		arg.StateAfter,
+		arg.RequestID,
 	)
 	return err
 }
@@ -63,7 +65,7 @@ func (q *Queries) DeleteActs(ctx context.Context, db DBTX, arg DeleteActsParams)
 }
 
 const ListActs = `-- name: ListActs :many
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?
 `
 
@@ -94,6 +96,7 @@ func (q *Queries) ListActs(ctx context.Context, db DBTX, arg ListActsParams) ([]
 			&i.Subject,
 			&i.StateBefore,
 			&i.StateAfter,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -109,7 +112,7 @@ func (q *Queries) ListActs(ctx context.Context, db DBTX, arg ListActsParams) ([]
 }
 
 const ListActsOf = `-- name: ListActsOf :many
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE application = ? AND id < ? ORDER BY id DESC LIMIT ?
 `
 
@@ -141,6 +144,7 @@ func (q *Queries) ListActsOf(ctx context.Context, db DBTX, arg ListActsOfParams)
 			&i.Subject,
 			&i.StateBefore,
 			&i.StateAfter,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}

@@ -159,6 +159,7 @@ type Audit struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 type AuditReport struct {
@@ -172,6 +173,7 @@ type AuditReport struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 type BuildLevel struct {

@@ -10,8 +10,8 @@ import (
 )
 
 const AddActs = `-- name: AddActs :exec
-INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after)
-SELECT a.done_at, a.actor, a.token, a.origin, a.action, a.application, a.subject, a.state_before, a.state_after
+INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id)
+SELECT a.done_at, a.actor, a.token, a.origin, a.action, a.application, a.subject, a.state_before, a.state_after, a.request_id
 FROM (SELECT unnest($1::bigint[]) AS done_at,
              unnest($2::varchar[]) AS actor,
              unnest($3::varchar[]) AS token,
@@ -21,6 +21,7 @@ FROM (SELECT unnest($1::bigint[]) AS done_at,
              unnest($7::varchar[]) AS subject,
              unnest($8::text[]) AS state_before,
              unnest($9::text[]) AS state_after,
+             unnest($10::varchar[]) AS request_id,
              generate_subscripts($1::bigint[], 1) AS position) a
 ORDER BY a.position
 `
@@ -35,6 +36,7 @@ type AddActsParams struct {
 	Subject     []string
 	StateBefore []string
 	StateAfter  []string
+	RequestID   []string
 }
 
 // Rows: up to a group.
@@ -49,6 +51,7 @@ func (q *Queries) AddActs(ctx context.Context, db DBTX, arg AddActsParams) error
 		arg.Subject,
 		arg.StateBefore,
 		arg.StateAfter,
+		arg.RequestID,
 	)
 	return err
 }
@@ -73,7 +76,7 @@ func (q *Queries) DeleteActs(ctx context.Context, db DBTX, arg DeleteActsParams)
 }
 
 const ListActs = `-- name: ListActs :many
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2
 `
 
@@ -104,6 +107,7 @@ func (q *Queries) ListActs(ctx context.Context, db DBTX, arg ListActsParams) ([]
 			&i.Subject,
 			&i.StateBefore,
 			&i.StateAfter,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -116,7 +120,7 @@ func (q *Queries) ListActs(ctx context.Context, db DBTX, arg ListActsParams) ([]
 }
 
 const ListActsOf = `-- name: ListActsOf :many
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE application = $1 AND id < $2 ORDER BY id DESC LIMIT $3
 `
 
@@ -148,6 +152,7 @@ func (q *Queries) ListActsOf(ctx context.Context, db DBTX, arg ListActsOfParams)
 			&i.Subject,
 			&i.StateBefore,
 			&i.StateAfter,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}

@@ -161,6 +161,7 @@ type Audit struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 type AuditReport struct {
@@ -174,6 +175,7 @@ type AuditReport struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 type BuildLevel struct {

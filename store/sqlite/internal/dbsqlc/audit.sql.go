@@ -10,9 +10,9 @@ import (
 )
 
 const AddAct = `-- name: AddAct :exec
-INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after)
+INSERT INTO audit (done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
-    ?8, ?9)
+    ?8, ?9, ?10)
 `
 
 type AddActParams struct {
@@ -25,6 +25,7 @@ type AddActParams struct {
 	Subject     string
 	StateBefore string
 	StateAfter  string
+	RequestID   string
 }
 
 // Index: primary key. Rows: one.
@@ -39,6 +40,7 @@ func (q *Queries) AddAct(ctx context.Context, db DBTX, arg AddActParams) error {
 		arg.Subject,
 		arg.StateBefore,
 		arg.StateAfter,
+		arg.RequestID,
 	)
 	return err
 }
@@ -63,7 +65,7 @@ func (q *Queries) DeleteActs(ctx context.Context, db DBTX, arg DeleteActsParams)
 }
 
 const ListActs = `-- name: ListActs :many
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE id < ?1 ORDER BY id DESC LIMIT ?2
 `
 
@@ -94,6 +96,7 @@ func (q *Queries) ListActs(ctx context.Context, db DBTX, arg ListActsParams) ([]
 			&i.Subject,
 			&i.StateBefore,
 			&i.StateAfter,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}
@@ -109,7 +112,7 @@ func (q *Queries) ListActs(ctx context.Context, db DBTX, arg ListActsParams) ([]
 }
 
 const ListActsOf = `-- name: ListActsOf :many
-SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE application = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
 `
 
@@ -141,6 +144,7 @@ func (q *Queries) ListActsOf(ctx context.Context, db DBTX, arg ListActsOfParams)
 			&i.Subject,
 			&i.StateBefore,
 			&i.StateAfter,
+			&i.RequestID,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,11 @@
+-- +goose Up
+-- side by side: yes, because old builds name the columns that they write, and the new one has a default.
+
+-- The id of the request, as logs and problems have it; '': none.
+ALTER TABLE audit ADD COLUMN request_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '';
+
+DROP VIEW audit_report;
+CREATE VIEW audit_report AS
+SELECT id, CAST(TIMESTAMPADD(MICROSECOND, done_at * 1000, '1970-01-01') AS DATETIME(3)) AS done_at,
+       actor, token, origin, action, application, subject, state_before, state_after, request_id
+FROM audit;
