@@ -10,5 +10,5 @@ type QuotaKeeper interface {
 // Admission is the judgement of a QuotaKeeper on an op.
 type Admission struct {
 	Full  *Error        // refuses a set that would add a pending alarm; nil: it may
-	Ended func(Verdict) // takes the verdict on the op, once; nil: nobody asks
+	Ended func(Verdict) // takes the verdict on the op, once; may be nil
 }

@@ -40,7 +40,7 @@ func (s *Service) ChangeSettings(
 ) (*clockdv1.ChangeSettingsResponse, error) {
 	change := settings.Request{
 		Application: request.Application, Document: request.Settings, IfVersion: settings.AnyVersion,
-		By: *front.Actor(callOf(ctx).request),
+		By: *front.Actor(callOf(ctx).request), Quotas: front.CallerOf(callOf(ctx).request).CoversAll(),
 	}
 	if request.IfVersion != nil {
 		if change.IfVersion = *request.IfVersion; change.IfVersion < 0 {

@@ -55,7 +55,9 @@ func (s *Server) changeSettings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	r := settings.Request{Application: app, By: *front.Actor(c.Request())}
+	r := settings.Request{
+		Application: app, By: *front.Actor(c.Request()), Quotas: front.CallerOf(c.Request()).CoversAll(),
+	}
 	if r.IfVersion, err = versionCondition(c.Request().Header); err != nil {
 		return err
 	}

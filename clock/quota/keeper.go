@@ -39,8 +39,9 @@ type Deps struct {
 
 // Keeper keeps applications within their quotas, at this node. It is safe for concurrent use.
 type Keeper struct {
-	deps  Deps
-	gauge *prometheus.GaugeVec
+	deps    Deps
+	gauge   *prometheus.GaugeVec
+	refused *prometheus.CounterVec
 
 	mu           sync.Mutex
 	applications map[string]*application
@@ -74,8 +75,12 @@ func New(deps Deps) *Keeper {
 			Name: "clockd_quota_pending_alarms",
 			Help: "Alarms that will ring, of each application with a quota for them, as this node knows.",
 		}, []string{"application"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clockd_quota_refused_sets_total",
+			Help: "Sets that were refused because of a quota, by application and code.",
+		}, []string{"application", "code"}),
 	}
-	deps.Registerer.MustRegister(k.gauge)
+	deps.Registerer.MustRegister(k.gauge, k.refused)
 	return k
 }
 
@@ -87,9 +92,10 @@ func (k *Keeper) Admit(op *clock.Op, q *clock.Quotas) (clock.Admission, error) {
 	a := k.of(key.Application)
 	if op.Set != nil && q.SetsPerSecond > 0 {
 		if wait := a.take(q.SetsPerSecond); wait > 0 {
+			k.refused.WithLabelValues(key.Application, clock.CodeQuotaSets).Inc()
 			return clock.Admission{}, &clock.Error{
 				Kind: clock.ErrLimited, Code: clock.CodeQuotaSets, RetryAfter: wait,
-				Detail: fmt.Sprintf("application %q may set %d alarms a second at this node (quota sets_per_second)",
+				Detail: fmt.Sprintf("the quota sets_per_second of application %q is %d at each node",
 					key.Application, q.SetsPerSecond),
 			}
 		}
@@ -102,15 +108,20 @@ func (k *Keeper) Admit(op *clock.Op, q *clock.Quotas) (clock.Admission, error) {
 		return clock.Admission{Ended: func(v clock.Verdict) { k.ended(p, shard, v, 0) }}, nil
 	}
 	p.underWay++
-	admission := clock.Admission{Ended: func(v clock.Verdict) { k.ended(p, shard, v, 1) }}
+	var full *clock.Error
 	if p.counts >= k.deps.Shards && p.sum+p.underWay > int64(q.PendingAlarms) {
-		admission.Full = &clock.Error{
+		full = &clock.Error{
 			Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, RetryAfter: retryAfter,
-			Detail: fmt.Sprintf("application %q has %d pending alarms, as many as it may have (quota pending_alarms); "+
-				"alarms that it has can be changed and cancelled", key.Application, q.PendingAlarms),
+			Detail: fmt.Sprintf("pending alarms of application %q: %d, and its quota pending_alarms is %d; alarms that "+
+				"it has can be changed and cancelled", key.Application, p.sum+p.underWay-1, q.PendingAlarms),
 		}
 	}
-	return admission, nil
+	return clock.Admission{Full: full, Ended: func(v clock.Verdict) {
+		k.ended(p, shard, v, 1)
+		if v == clock.Refuse && full != nil {
+			k.refused.WithLabelValues(key.Application, clock.CodeQuotaPending).Inc()
+		}
+	}}, nil
 }
 
 // take counts a set. It returns how long it must wait: 0 if it is allowed.
@@ -167,8 +178,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if k.begin(shard) {
 			began := time.Now()
 			if counts := k.counted(ctx, shard); counts != nil {
-				k.end(shard, counts)
-				pause = max(leastRound/time.Duration(k.deps.Shards), rest*time.Since(began))
+				pause = rest * time.Since(began)
+				if k.end(shard, counts) {
+					pause = max(pause, leastRound/time.Duration(k.deps.Shards))
+				}
 				shard = (shard + 1) % k.deps.Shards
 			}
 		}
@@ -217,10 +230,11 @@ func (k *Keeper) counted(ctx context.Context, shard int) map[string]int64 {
 	return nil
 }
 
-// end takes the counts of a shard.
-func (k *Keeper) end(shard int, counts map[string]int64) {
+// end takes the counts of a shard. It reports whether every application has had its first round, which is in haste.
+func (k *Keeper) end(shard int, counts map[string]int64) (known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	known = true
 	for name, a := range k.applications {
 		p := a.pending
 		if p == nil {
@@ -232,6 +246,9 @@ func (k *Keeper) end(shard int, counts map[string]int64) {
 		p.mark = 0
 		if p.counts++; p.counts >= k.deps.Shards {
 			k.gauge.WithLabelValues(name).Set(float64(p.sum))
+		} else {
+			known = false
 		}
 	}
+	return known
 }

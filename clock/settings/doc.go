@@ -43,7 +43,7 @@
 //	a document cannot be read     the application's alarms wait, its sets have the last        a newer build, or a person
 //	                              known defaults
 //	the key is not given, or a    the same as for an unreadable document                       a person gives the key,
-//	sealed document was changed                                                                or writes the settings anew
+//	sealed document is changed                                                                 or writes the settings anew
 //	an application has none       it has the defaults                                          nothing to do
 //	two people change at once     the second is made of the first, or refused (IfVersion)      the second reads again
 package settings

@@ -84,6 +84,7 @@ type Request struct {
 	Document    string // a value that people do not see may be given as they see it: then the stored value stays
 	IfVersion   int64  // condition on the version; AnyVersion: none
 	By          clock.Actor
+	Quotas      bool // the person may change quotas: else an admin of one application would lift its own
 }
 
 // longestPause is the longest pause between two tries of a change without a condition. Each further try follows another
@@ -127,6 +128,9 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	if unreadable == nil && before.Version > 0 && document == e.Form.Encode(&was) {
 		return before, nil
 	}
+	if err := e.checkQuotas(r, &was, unreadable, document); err != nil {
+		return Version{}, err
+	}
 	stored, err := e.Form.Seal(r.Application, document)
 	if err != nil {
 		return Version{}, err
@@ -138,6 +142,25 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	return e.Stored.ChangeSettings(ctx, Change{
 		Application: r.Application, Document: stored, At: now, By: r.By, IfVersion: before.Version,
 	})
+}
+
+// checkQuotas refuses a document with other quotas than before, if the person may not change them.
+func (e *Editor) checkQuotas(r Request, was *Settings, unreadable error, document string) error {
+	if r.Quotas {
+		return nil
+	}
+	next, err := e.Form.Parse(document)
+	if err != nil {
+		return err
+	}
+	if unreadable == nil && next.Quotas == was.Quotas {
+		return nil
+	}
+	detail := "quotas change only with a token for all applications"
+	if unreadable != nil {
+		detail = "the present settings cannot be read, so they change only with a token for all applications: they may have quotas"
+	}
+	return &clock.Error{Kind: clock.ErrForbidden, Code: clock.CodeForbidden, Field: "quotas", Detail: detail}
 }
 
 // repeated returns the current version if it is what the request makes of the version before: the request is a repeat.

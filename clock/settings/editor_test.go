@@ -61,7 +61,7 @@ func (m *memory) editor() *settings.Editor {
 
 func (m *memory) change(document string, ifVersion int64, by string) (settings.View, error) {
 	return m.editor().Change(context.Background(), settings.Request{
-		Application: "shop", Document: document, IfVersion: ifVersion, By: clock.Actor{Name: by},
+		Application: "shop", Document: document, IfVersion: ifVersion, By: clock.Actor{Name: by}, Quotas: by == "ops",
 	})
 }
 
@@ -219,6 +219,30 @@ func TestChangesHoldTheirCondition(t *testing.T) {
 	}
 	if history, _ := m.editor().History(t.Context(), "shop", 10); len(history) != 3 || history[0].ChangedAt != 3000 {
 		t.Errorf("history: %+v", history)
+	}
+}
+
+// Without the right to quotas a person changes everything else.
+func TestQuotasNeedTheirRight(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	for i, step := range []struct {
+		document, by string
+		version      int64 // after it; 0: refused
+	}{
+		{`{"quotas":{"pending_alarms":5}}`, "tenant", 0}, {`{"quotas":{"pending_alarms":5}}`, "ops", 1},
+		{`{"max_rings":3}`, "tenant", 0}, {`{}`, "tenant", 0},
+		{`{"max_rings":3,"quotas":{"pending_alarms":5}}`, "tenant", 2}, {`{"quotas":{"pending_alarms":6}}`, "tenant", 0},
+		{`{"max_rings":4,"quotas":{}}`, "ops", 3}, {`{"max_rings":5}`, "tenant", 4},
+	} {
+		v, err := m.change(step.document, settings.AnyVersion, step.by)
+		if errors.Is(err, clock.ErrForbidden) != (step.version == 0) || v.Version != step.version {
+			t.Errorf("step %d: version %d, %v", i, v.Version, err)
+		}
+	}
+	m.versions = append(m.versions, settings.Version{Application: "shop", Version: 5, Document: `{"later":1}`})
+	if _, err := m.change(`{}`, settings.AnyVersion, "tenant"); !errors.Is(err, clock.ErrForbidden) {
+		t.Errorf("over settings that cannot be read: %v", err)
 	}
 }
 

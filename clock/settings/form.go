@@ -38,6 +38,9 @@ func NewForm(parts ...AnyPart) *Form {
 	return f
 }
 
+// Keys returns the keys of the form.
+func (f *Form) Keys() Keys { return f.keys }
+
 // Fields describes the members of documents, in their order.
 func (f *Form) Fields() []FieldInfo {
 	infos := make([]FieldInfo, len(f.fields))

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -73,6 +74,20 @@ const sealedMember = `,"sealed":`
 // maxStored is the most bytes of a sealed document, as large as the column of MySQL.
 const maxStored = 64<<10 - 1
 
+// IDs returns the ids of the keys: 8 digits of the SHA-256 of each.
+func (k Keys) IDs() (ids []string) {
+	for _, key := range k.keys {
+		ids = append(ids, key.id)
+	}
+	return ids
+}
+
+// Hides reports whether people do not see the whole of a document.
+func (f *Form) Hides(document string) bool {
+	s, err := f.Parse(document)
+	return err == nil && f.Redacted(&s) != f.Encode(&s)
+}
+
 // WithKeys returns a form that seals and opens with these keys.
 func (f *Form) WithKeys(keys Keys) *Form {
 	g := *f
@@ -90,11 +105,10 @@ func (f *Form) Seal(application, document string) (stored string, err error) {
 	if err != nil {
 		return "", err
 	}
-	shown := f.Redacted(&s)
-	if shown == f.Encode(&s) {
-		return document, nil
+	if shown := f.Redacted(&s); shown != f.Encode(&s) {
+		document = f.sealAs(application, document, shown)
 	}
-	return f.sealAs(application, document, shown), nil
+	return document, nil
 }
 
 // Reseal returns a stored document as Seal would store it now. It is the same text if the first key sealed it, or if
@@ -136,13 +150,37 @@ func (f *Form) Open(application, stored string) (document string, err error) {
 		}
 		plain, err := key.aead.Open(nil, nil, box.Document, bound(application, shown))
 		if err != nil {
-			return "", notOpened(fmt.Sprintf("the settings are sealed with the key %s, and were changed since, or belong "+
-				"to another application", key.id))
+			return "", notOpened(clock.CodeInvalidValue, fmt.Sprintf("the settings are encrypted with the key %s, and were "+
+				"changed since, or belong to another application", key.id))
 		}
 		return string(plain), nil
 	}
-	return "", notOpened(fmt.Sprintf("the settings are sealed with the key %.8q, which is not given "+
+	return "", notOpened(codeMissingKey, fmt.Sprintf("the settings are encrypted, and their key %.8s is not given here "+
 		"(CLOCKD_SECRET_KEY_FILE)", box.Key))
+}
+
+// codeMissingKey is the code of settings whose key is not given.
+const codeMissingKey = "missing_key"
+
+// MissingKey reports whether err says that the key of settings is not given.
+func MissingKey(err error) bool {
+	e, is := errors.AsType[*clock.Error](err)
+	return is && e.Code == codeMissingKey
+}
+
+// Sealed reports whether err says that sealed settings cannot be opened, whatever the reason.
+func Sealed(err error) bool {
+	e, is := errors.AsType[*clock.Error](err)
+	return is && e.Field == sealedField
+}
+
+// KeyOf returns the id of the key of a stored document, "" if it is not sealed or cannot be opened.
+func KeyOf(stored string) string {
+	box, _, err := boxOf(stored)
+	if err != nil || box == nil {
+		return ""
+	}
+	return box.Key
 }
 
 // Load reads the document of a stored version. An error is as of Parse.
@@ -176,7 +214,7 @@ func boxOf(stored string) (box *sealed, shown string, err error) {
 	rest := sealedMember + string(members.Sealed) + "}"
 	shown, last := strings.CutSuffix(stored, rest)
 	if !last || json.Unmarshal(members.Sealed, box) != nil || !bytes.Equal(box.encode(), members.Sealed) {
-		return nil, "", notOpened("the settings are sealed, and were changed since")
+		return nil, "", notOpened(clock.CodeInvalidValue, "the settings are encrypted, and were changed since")
 	}
 	return box, shown + "}", checkSize(stored, maxStored)
 }
@@ -186,4 +224,7 @@ func bound(application, shown string) []byte {
 	return []byte("clockd settings\x00" + application + "\x00" + shown)
 }
 
-func notOpened(why string) error { return clock.Invalid(clock.CodeInvalidValue, "sealed", why) }
+// sealedField is the field at fault of settings that cannot be opened.
+const sealedField = "sealed"
+
+func notOpened(code, why string) error { return clock.Invalid(code, sealedField, why) }

@@ -112,8 +112,8 @@ func TestSealedDocumentsAreNotTakenForOthers(t *testing.T) {
 		stored      string
 		says        string
 	}{
-		"no key":              {form, "shop", stored, "not given"},
-		"another key":         {keyed("b", "c"), "shop", stored, "not given"},
+		"no key":              {form, "shop", stored, "is not given"},
+		"another key":         {keyed("b", "c"), "shop", stored, "is not given"},
 		"another application": {keyed("a"), "till", stored, "another application"},
 		"another place":       {keyed("a"), "shop", strings.Replace(stored, `"roof"`, `"tower"`, 1), "changed"},
 		"a member more":       {keyed("a"), "shop", strings.Replace(stored, `{`, `{"paused":true,`, 1), "changed"},

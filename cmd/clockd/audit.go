@@ -31,7 +31,7 @@ func (a *auditCommand) Run() error {
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if !a.JSON {
-		_, _ = fmt.Fprintln(table, "TIME\tACTOR\tFROM\tACTION\tAPPLICATION\tSUBJECT\tBEFORE\tAFTER")
+		_, _ = fmt.Fprintln(table, "TIME\tACTOR\tFROM\tREQUEST\tACTION\tAPPLICATION\tSUBJECT\tBEFORE\tAFTER")
 	}
 	for _, act := range acts {
 		if a.JSON {
@@ -40,9 +40,8 @@ func (a *auditCommand) Run() error {
 			}
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown(act.At), dash(act.Actor), dash(act.From),
-			act.Action, dash(act.Application),
-			dash(act.Subject), act.Before, act.After)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", shown(act.At), dash(act.Actor), dash(act.From),
+			dash(act.RequestID), act.Action, dash(act.Application), dash(act.Subject), act.Before, act.After)
 	}
 	return table.Flush()
 }

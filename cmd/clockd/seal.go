@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
@@ -13,14 +14,14 @@ import (
 
 // keyFlags give the keys that encrypt the secrets of settings in the database.
 type keyFlags struct {
-	SecretKey string `env:"CLOCKD_SECRET_KEY" placeholder:"KEY ..." help:"Keys that encrypt the secrets of settings in the database, each 32 bytes in base64. The first encrypts, and all decrypt. Better in a file that CLOCKD_SECRET_KEY_FILE names: other users see flags."`
+	SecretKey []string `env:"CLOCKD_SECRET_KEY" placeholder:"KEY,..." help:"Keys that encrypt the secrets of settings in the database, each 32 bytes in base64. The first encrypts, and all decrypt. Better in a file that CLOCKD_SECRET_KEY_FILE names, a key on each line: other users see flags."`
 }
 
 // form returns the form of settings with the keys.
 func (f keyFlags) form() (*settings.Form, error) {
-	keys, err := settings.ParseKeys(f.SecretKey)
+	keys, err := settings.ParseKeys(strings.Join(f.SecretKey, "\n"))
 	if err != nil {
-		return nil, fmt.Errorf("key of secrets: %w", err)
+		return nil, fmt.Errorf("keys of secrets (CLOCKD_SECRET_KEY_FILE, CLOCKD_SECRET_KEY): %w", err)
 	}
 	return settingsForm.WithKeys(keys), nil
 }
@@ -36,8 +37,9 @@ type applicationSealCommand struct {
 
 // Help returns the text after the flags.
 func (*applicationSealCommand) Help() string {
-	return "The command encrypts the secrets of the settings of all applications with the first key of CLOCKD_SECRET_KEY_FILE, also in their history. " +
-		"Settings that it encrypts already stay as they are. Give all nodes the key first: the alarms of an application wait at a node that cannot read its settings. See docs/security.md."
+	return "The command encrypts the secrets in the settings of all applications, and in their history, with the first key of CLOCKD_SECRET_KEY_FILE. " +
+		"It passes over settings with this key. Settings with another key of the file get the first one. " +
+		"Give all nodes the key first: a node without it holds the alarms of these applications. --plain decrypts all. See docs/security.md."
 }
 
 // Run seals.
@@ -46,7 +48,8 @@ func (s *applicationSealCommand) Run() error {
 	if err != nil {
 		return usage(err)
 	}
-	if s.SecretKey == "" {
+	ids := form.Keys().IDs()
+	if len(ids) == 0 {
 		return usagef("no key is given: CLOCKD_SECRET_KEY_FILE names a file with one, as `openssl rand -base64 32` prints it")
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
@@ -54,7 +57,7 @@ func (s *applicationSealCommand) Run() error {
 		if err != nil {
 			return err
 		}
-		documents, failed := 0, 0
+		documents, applications, failed := 0, 0, 0
 		for i := range all {
 			n, faults, err := s.seal(ctx, st, form, all[i].Application)
 			if err != nil {
@@ -64,14 +67,22 @@ func (s *applicationSealCommand) Run() error {
 				_, _ = fmt.Fprintf(stderr, "%s, version %d: %v\n", all[i].Application, version, faults[version])
 			}
 			documents, failed = documents+n, failed+len(faults)
+			if n > 0 {
+				applications++
+			}
 		}
-		done := "encrypted"
+		done := "encrypted with the key " + ids[0]
 		if s.Plain {
 			done = "decrypted"
 		}
-		_, _ = fmt.Fprintf(stdout, "%s: %d documents of %d applications\n", done, documents, len(all))
-		if failed > 0 {
+		_, _ = fmt.Fprintf(stdout, "%s: documents %d, applications %d\n", done, documents, applications)
+		switch {
+		case failed > 0:
 			return fmt.Errorf("%d documents cannot be read and stay as they are", failed)
+		case s.Plain:
+			_, _ = fmt.Fprintln(stdout, "no secret is encrypted now: take the keys away from all nodes")
+		case len(ids) > 1:
+			_, _ = fmt.Fprintf(stdout, "not used any more: %s\n", strings.Join(ids[1:], ", "))
 		}
 		return nil
 	})

@@ -75,8 +75,8 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			if len(details) != 1 || !strings.Contains(details[0], "clockd application seal") {
 				t.Errorf("readiness: %q", details)
 			}
-			run("a", 0, "encrypted: 2 documents of 2 applications", "application", "seal")
-			run("a", 0, "encrypted: 0 documents of 2 applications", "application", "seal")
+			run("a", 0, ": documents 2, applications 1", "application", "seal")
+			run("a", 0, "encrypted with the key 3ba3f5f4: documents 0, applications 0", "application", "seal")
 			if n := secrets(); n != 0 {
 				t.Errorf("%d documents have secrets", n)
 			}
@@ -100,18 +100,27 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 				t.Errorf("%d documents have secrets after a change", n)
 			}
 			run("a", 0, "hushed", "application", "show", "shop", "--secrets")
-			run("", 1, "which is not given (CLOCKD_SECRET_KEY_FILE)", "application", "show", "shop")
-			run("", 1, "which is not given", "application", "show", "shop", "--secrets")
-			run("b", 1, "which is not given", "application", "set", "shop", "--max-rings=5")
+			run("", 1, "their key 3ba3f5f4 is not given here (CLOCKD_SECRET_KEY_FILE)", "application", "show", "shop")
+			run("", 1, "is not given here", "application", "show", "shop", "--secrets")
+			run("b", 1, "is not given here", "application", "set", "shop", "--max-rings=5")
 			run("b", 1, "3 documents cannot be read", "application", "seal")
+			run("", exitUsage, "give this command the key 3ba3f5f4 too", "application", "set", "till",
+				"--webhook-url="+address+"/till?hook=hush")
+			run("", 0, "version 2", "application", "set", "till", "--max-rings=5")
 			stop(p)
 
-			// A node without the key holds the alarms of this application alone.
+			// No node starts without the key. One that runs already holds the alarms of this application alone.
+			out, code := typed(t, append(env(""), "CLOCKD_LISTEN=127.0.0.1:0"), "serve")
+			if code != 1 || !strings.Contains(out, "shop: the settings are encrypted, and their key 3ba3f5f4") {
+				t.Errorf("exit code %d: %s", code, out)
+			}
+			run("a", 0, "decrypted: ", "application", "seal", "--plain")
 			p = start(t, env("")...)
+			run("a", 0, "applications 1", "application", "seal")
 			eventually(t, "the node holds the alarms", func() bool {
 				details := p.details("settings", statusWarning)
 				return len(details) == 1 && strings.Contains(details[0], "the alarms of shop wait") &&
-					strings.Contains(details[0], "not given (CLOCKD_SECRET_KEY_FILE)")
+					strings.Contains(details[0], "is not given here (CLOCKD_SECRET_KEY_FILE)")
 			})
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "held"), map[string]any{"delay": 0})
 			stop(p)
@@ -122,7 +131,8 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			run("", 0, "exported", "export", file)
 			source := databaseURL
 			databaseURL = migrated(t, sqliteFile(t))
-			run("", 1, "which is not given", "import", file)
+			run("", 1, "is not given here", "import", file)
+			run("", 1, "is not given here", "import", "--skip-invalid", file)
 			run("ba", 0, "imported", "import", "--merge", file)
 			run("b", 0, "version 1", "application", "show", "shop")
 			if n := secrets(); n != 0 {
@@ -134,11 +144,11 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			// Another key, and none.
 			p = start(t, env("ba")...)
 			eventually(t, "the alarm rings that was held", func() bool { return h.number() == rings })
-			run("ba", 0, "encrypted: 3 documents of 2 applications", "application", "seal")
+			run("ba", 0, ": documents 3, applications 1 not used any more: 3ba3f5f4", "application", "seal")
 			stop(p)
 			p = start(t, env("b")...)
 			ring(p)
-			run("b", 0, "decrypted: 3 documents of 2 applications", "application", "seal", "--plain")
+			run("b", 0, "decrypted: documents 3, applications 1", "application", "seal", "--plain")
 			stop(p)
 			if secrets() == 0 {
 				t.Error("no document has secrets")

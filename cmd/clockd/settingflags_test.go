@@ -9,6 +9,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/store"
 )
 
 // setOf returns `application set shop` with the arguments, parsed.
@@ -26,7 +27,14 @@ func setOf(t *testing.T, args ...string) *applicationSetCommand {
 }
 
 // oneSetting is a database with the settings of one application.
-type oneSetting struct{ settings.Version }
+type oneSetting struct {
+	store.Store // nil: only the methods below are called
+	settings.Version
+}
+
+func (o *oneSetting) AllSettings(context.Context) ([]settings.Version, error) {
+	return []settings.Version{o.Version}, nil
+}
 
 func (o *oneSetting) Settings(context.Context, string) (settings.Version, error) {
 	return o.Version, nil
@@ -44,11 +52,11 @@ func (o *oneSetting) ChangeSettings(_ context.Context, c settings.Change) (setti
 // after returns the document after the command. before "": the application never had settings.
 func after(t *testing.T, set *applicationSetCommand, before string) (string, error) {
 	t.Helper()
-	stored := &oneSetting{settings.Version{Application: "shop", Document: before}}
+	stored := &oneSetting{Version: settings.Version{Application: "shop", Document: before}}
 	if before != "" {
 		stored.Version.Version = 1
 	}
-	home := &storedHome{editor: settings.NewEditor(settings.EditorDeps{Form: settingsForm, Stored: stored,
+	home := &storedHome{Store: stored, editor: settings.NewEditor(settings.EditorDeps{Form: settingsForm, Stored: stored,
 		Now: func(context.Context) (clock.Instant, error) { return 1, nil }})}
 	_, err := set.changeAt(t.Context(), home, settings.AnyVersion, set.next)
 	return stored.Document, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -49,6 +50,23 @@ func newSettings(cfg *config, st store.Store, log *slog.Logger, reg prometheus.R
 		}),
 	)
 	return w
+}
+
+// keysGiven returns a step of the start that ends it if a key of settings is not given. A node without the key would
+// hold its part of the alarms, which the other nodes could ring.
+func keysGiven(cfg *config, watch *settings.Watch, log *slog.Logger) func(context.Context) error {
+	return func(context.Context) error {
+		if ids := cfg.form.Keys().IDs(); len(ids) > 0 {
+			log.Info("secrets of settings are encrypted", "key", ids[0], "former_keys", strings.Join(ids[1:], " "))
+		}
+		for _, s := range watch.Snapshot().All() {
+			if settings.MissingKey(s.Unreadable) {
+				return fmt.Errorf("%s: %w. Name a file with the key. If the key is lost, give each of these applications "+
+					"new settings: clockd application reset", s.Stored.Application, s.Unreadable)
+			}
+		}
+		return nil
+	}
 }
 
 // routeBySettings makes the loop follow the settings: at each change, the addressees with another route than before are

@@ -84,13 +84,35 @@ func (h *storedHome) history(ctx context.Context, application string, limit int)
 func (h *storedHome) change(
 	ctx context.Context, application, document string, ifVersion int64,
 ) (*shownSettings, error) {
+	if err := h.checkKey(ctx, document); err != nil {
+		return nil, err
+	}
 	v, err := h.editor.Change(ctx, settings.Request{
 		Application: application, Document: document, IfVersion: ifVersion, By: clock.Actor{Name: h.by},
+		Quotas: true,
 	})
 	if errors.Is(err, clock.ErrInvalid) {
 		err = usage(withField(err))
 	}
 	return settingsOf(&v), err
+}
+
+// checkKey refuses to store secrets as they are beside encrypted ones: the key was forgotten.
+func (h *storedHome) checkKey(ctx context.Context, document string) error {
+	if len(h.editor.Form.Keys().IDs()) > 0 || !h.editor.Form.Hides(document) {
+		return nil
+	}
+	all, err := h.AllSettings(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if id := settings.KeyOf(all[i].Document); id != "" {
+			return usagef("the secrets of this database are encrypted: give this command the key %s too "+
+				"(CLOCKD_SECRET_KEY_FILE)", id)
+		}
+	}
+	return nil
 }
 
 func (h *storedHome) nodes(ctx context.Context) (*confirmations, error) {

@@ -100,8 +100,8 @@ func TestAdminChangesSettingsOverTheNetwork(t *testing.T) {
 
 			acts, code := typed(t, []string{"CLOCKD_SERVER=" + p.url, "CLOCKD_TOKEN=" + admin}, "audit",
 				"--application=shop", "--limit=9")
-			const last = `boss 127.0.0.1 settings shop - {"version":3} {"version":4}`
-			if code != 0 || !strings.Contains(strings.Join(strings.Fields(acts), " "), last) {
+			const last = `boss 127.0.0.1 ID settings shop - {"version":3} {"version":4}`
+			if code != 0 || !strings.Contains(requestIDs.ReplaceAllString(strings.Join(strings.Fields(acts), " "), "127.0.0.1 ID "), last) {
 				t.Errorf("audit: %s", acts)
 			}
 		})

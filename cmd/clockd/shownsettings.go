@@ -30,6 +30,9 @@ func settingsOf(v *settings.View) *shownSettings {
 	s.effective = []byte(v.Effective)
 	if v.Unreadable != nil {
 		s.unreadable(v.Unreadable.Error())
+		if settings.Sealed(v.Unreadable) {
+			s.Unreadable = v.Unreadable.Error()
+		}
 	}
 	return s
 }

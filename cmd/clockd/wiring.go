@@ -102,6 +102,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	for _, step := range []func(context.Context) error{
 		p.Timebase.Sample, // so that the time is known before the first request
 		p.Settings.Load,   // so that no ring goes to a target that is not its application's
+		keysGiven(p.Config, p.Settings, log),
 		bootstrap(p.Config, st, p.Timebase, log),
 		p.Access.Load,     // so that no request passes as one that needs no token
 		p.Recomputer.Join, // before this node computes a time

@@ -104,7 +104,7 @@ func (i *importer) run(ctx context.Context, lines *lineReader) error {
 			return errors.Join(errNoHeader, err)
 		}
 		if err != nil {
-			if !i.options.SkipInvalid {
+			if !i.options.SkipInvalid || settings.Sealed(err) { // without its settings an application rings elsewhere
 				return errors.Join(i.flush(ctx), fmt.Errorf("line %d: %w", lines.number, err))
 			}
 			i.result.Invalid++

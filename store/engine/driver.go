@@ -260,8 +260,10 @@ type SettingsTx interface {
 	// PutSettings writes the row as the current settings of its application, and adds it to the history.
 	PutSettings(ctx context.Context, row *SettingRow) error
 	SettingsHistory
-	// RewriteSettings replaces the document of the row's version, in the history and where it is the current one.
+	// RewriteSettings replaces the document of the row's version, if it is the current one.
 	RewriteSettings(ctx context.Context, row *SettingRow) error
+	// RewriteHistory replaces the document of the row's version in the history.
+	RewriteHistory(ctx context.Context, row *SettingRow) error
 }
 
 // Tokens reads and writes access tokens, on the connections of leases.

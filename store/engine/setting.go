@@ -160,27 +160,45 @@ func (s *Store) RewriteSettings(ctx context.Context, r settings.Rewrite) (docume
 	return documents, err
 }
 
-// rewriteSettings replaces documents, from the newest version to the oldest.
+// rewriteSettings replaces documents: the current one, then the history from the newest version to the oldest. After
+// a change in SQL the history may have another document of the current version.
 func rewriteSettings(ctx context.Context, t SettingsTx, r *settings.Rewrite) (documents int, err error) {
+	row, err := currentSettings(ctx, t, r.Application)
+	if err != nil || row.Version == 0 {
+		return 0, err
+	}
+	current := row.version()
+	if row.Document = r.Document(&current); row.Document != current.Document {
+		documents++
+		if err := t.RewriteSettings(ctx, &row); err != nil {
+			return 0, err
+		}
+	}
 	const page = 100
 	for before := int64(math.MaxInt64); ; {
-		rows, err := t.ReadSettingsHistory(ctx, r.Application, before, page)
+		versions, err := t.ReadSettingsHistory(ctx, r.Application, before, page)
 		if err != nil {
 			return 0, err
 		}
-		for i := range rows {
-			row := &rows[i]
-			before = row.Version
-			v := row.version()
-			if row.Document = r.Document(&v); row.Document == v.Document {
+		for i := range versions {
+			old := &versions[i]
+			before = old.Version
+			v := old.version()
+			isCurrent := v == current
+			if old.Document = row.Document; !isCurrent {
+				old.Document = r.Document(&v)
+			}
+			if old.Document == v.Document {
 				continue
 			}
-			if err := t.RewriteSettings(ctx, row); err != nil {
+			if !isCurrent { // else it is counted
+				documents++
+			}
+			if err := t.RewriteHistory(ctx, old); err != nil {
 				return 0, err
 			}
-			documents++
 		}
-		if len(rows) < page {
+		if len(versions) < page {
 			return documents, nil
 		}
 	}

@@ -93,11 +93,14 @@ func (t *settingsTx) ReadSettingsHistory(
 	return listSettingHistory(ctx, t.d.q, t.tx, application, before, limit)
 }
 
-// RewriteSettings replaces the document of a version (RewriteSetting, RewriteSettingHistory).
+// RewriteSettings replaces the document of the current version (RewriteSetting).
 func (t *settingsTx) RewriteSettings(ctx context.Context, row *engine.SettingRow) error {
-	current := dbsqlc.RewriteSettingParams{Application: row.Application, Version: row.Version, Document: row.Document}
-	if err := t.d.q.RewriteSetting(ctx, t.tx, current); err != nil {
-		return err
-	}
-	return t.d.q.RewriteSettingHistory(ctx, t.tx, dbsqlc.RewriteSettingHistoryParams(current))
+	return t.d.q.RewriteSetting(ctx, t.tx,
+		dbsqlc.RewriteSettingParams{Application: row.Application, Version: row.Version, Document: row.Document})
+}
+
+// RewriteHistory replaces the document of a version in the history (RewriteSettingHistory).
+func (t *settingsTx) RewriteHistory(ctx context.Context, row *engine.SettingRow) error {
+	return t.d.q.RewriteSettingHistory(ctx, t.tx,
+		dbsqlc.RewriteSettingHistoryParams{Application: row.Application, Version: row.Version, Document: row.Document})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -230,17 +229,21 @@ func testCutConnections(t *testing.T, f *fixture) {
 // testUnreachable calls a store whose database does not answer, with some calls at a time. Each error has the right
 // kind and comes within the store's own deadline.
 func testUnreachable(t *testing.T, e Engine) {
-	s := e.Unreachable(t)
-	f := &fixture{t: t, Store: s, timeout: claimTimeout}
-	calls := map[string]func(context.Context) error{"check": s.Check, "migrate": s.Migrate}
-	maps.Copy(calls, f.calls())
+	// Each call has a store of its own, so that none waits for a connection of a pool behind another one.
+	callsOfOwn := func() map[string]func(context.Context) error {
+		s := e.Unreachable(t)
+		f := &fixture{t: t, Store: s, timeout: claimTimeout}
+		calls := f.calls()
+		calls["check"], calls["migrate"] = s.Check, s.Migrate
+		return calls
+	}
 	var running errgroup.Group
-	running.SetLimit(3) // more calls could wait for a connection of their pool, one after the other
-	for name, call := range calls {
+	for name := range callsOfOwn() {
+		calls := callsOfOwn()
 		running.Go(func() error {
 			ctx, stop := context.WithTimeout(t.Context(), hangTimeout)
 			defer stop()
-			if err := call(ctx); !errors.Is(err, clock.ErrUnavailable) {
+			if err := calls[name](ctx); !errors.Is(err, clock.ErrUnavailable) {
 				t.Errorf("%s without a database: %v", name, err)
 			}
 			if ctx.Err() != nil {

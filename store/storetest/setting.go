@@ -153,13 +153,25 @@ func testRewrittenSettings(t *testing.T, f *fixture) {
 		ID: acts[0].ID, At: t0 + 500, Actor: ops, Action: "settings_seal", Application: "shop", After: `{"documents":52}`,
 	}})
 
+	// A person has changed the current document in SQL. It does not become the one of the history.
+	f.exec("UPDATE application_setting SET document = '{\"sql\":1}' WHERE application = 'till'")
+	same(t, "documents beside one of a person", rewrite("till", func(v *settings.Version) string {
+		return strings.Replace(v.Document, "1", "5", 1)
+	}), 2)
+	till, err := f.Settings(t.Context(), "till")
+	ok(t, err, "settings")
+	same(t, "document of a person", till.Document, `{"sql":5}`)
+	history, err = f.SettingsHistory(t.Context(), "till", 1)
+	ok(t, err, "history")
+	same(t, "its document in the history", history[0].Document, `{"n":5}`)
+
 	// An old version alone: the current one stays.
-	same(t, "documents", rewrite("till", func(*settings.Version) string { return `{"n":2}` }), 1)
+	same(t, "documents", rewrite("till", func(*settings.Version) string { return `{"n":2}` }), 2)
 	f.changeSettings(change("till", `{"n":3}`, t0, 1))
 	same(t, "documents", rewrite("till", func(v *settings.Version) string {
 		return strings.Replace(v.Document, "2", "0", 1)
 	}), 1)
-	till, err := f.Settings(t.Context(), "till")
+	till, err = f.Settings(t.Context(), "till")
 	ok(t, err, "settings")
 	same(t, "current document", till.Document, `{"n":3}`)
 }
