@@ -55,10 +55,13 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 		if set.neverRings(now) {
 			return refuseEnded(nil, set)
 		}
-		if set.Full != nil {
-			return Decision{Verdict: Refuse, Err: set.Full}
+		if full := set.takeRoom(); full != nil {
+			return Decision{Verdict: Refuse, Err: full}
 		}
 		return Decision{Verdict: Create, Alarm: armed(nil, set, now)}
+	}
+	if set.Room != nil && !row.State.Over() {
+		set.Room.GiveBack()
 	}
 	if d, done := decideCondition(row, set); done {
 		return d
@@ -73,13 +76,22 @@ func decideSet(row *Alarm, set *Set, now Instant) Decision {
 		return refuseInDoubt(row)
 	case set.neverRings(now):
 		return refuseEnded(row, set)
-	case row.State.Over() && set.Full != nil:
-		return Decision{Verdict: Refuse, Alarm: *row, Err: set.Full}
 	case row.State.Over():
+		if full := set.takeRoom(); full != nil {
+			return Decision{Verdict: Refuse, Alarm: *row, Err: full}
+		}
 		return Decision{Verdict: Rearm, Alarm: armed(row, set, now)}
 	default:
 		return Decision{Verdict: Replace, Alarm: armed(row, set, now), RepeatEnded: row.Repeat != nil && set.Repeat == nil}
 	}
+}
+
+// takeRoom takes the room for a pending alarm. It returns why there is none, else nil.
+func (s *Set) takeRoom() *Error {
+	if s.Room == nil {
+		return nil
+	}
+	return s.Room.Take()
 }
 
 // decideCondition judges a set's condition against an existing row. done is false if the condition does not decide the
@@ -157,7 +169,7 @@ func decideCancel(row *Alarm, cancel *Cancel, now Instant) Decision {
 	}
 	a := *row
 	a.State, a.NextTryTime, a.UpdateTime, a.FinishedAt = Cancelled, NoInstant, now, now
-	return Decision{Verdict: Disarm, Alarm: a}
+	return Decision{Verdict: Disarm, Alarm: a, Unscheduled: row.NextTryTime != NoInstant}
 }
 
 // LockTimeoutError returns the refusal of an op whose row stayed locked, by another transaction or a two-phase claim,

@@ -35,6 +35,7 @@ type Decision struct {
 	// RingAtBefore is when the alarm was to ring before a recomputation that changed it; 0 for other ops.
 	RingAtBefore Instant
 	Counted      OccurrenceCounts // occurrences that an answer has ended
+	Unscheduled  bool             // a cancel has ended an alarm that would have rung
 	RepeatEnded  bool             // a set without a rule has replaced one with a rule, whose alarm was not over
 }
 

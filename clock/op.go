@@ -26,6 +26,7 @@ type Op struct {
 	// Actor is the origin of the op in the audit. Nil: the audit does not record it.
 	Actor          *Actor
 	Note           string // the reason that the Actor gives; the audit and a paused alarm have it; at most MaxNote bytes
+	Paced          bool   // its source is slowed down otherwise, so the quota of sets a second does not count it
 	WithoutPayload bool   // the caller does not read the payload of the decision's alarm, so Pending drops it
 }
 

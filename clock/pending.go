@@ -19,8 +19,8 @@ type Pending struct {
 	readyAhead  int       // ready ops of its application that were ahead of it at that time
 	lockedSince time.Time // time when its wait for a locked row began, or its wait behind such an op; zero: no wait
 
-	writer *Writer       // to which it was submitted; nil: to none
-	ended  func(Verdict) // see Admission; nil: nobody asks
+	writer *Writer         // to which it was submitted; nil: to none
+	ended  func(*Decision) // see Admission; nil: nobody asks
 
 	// position in the queue of the Writer, guarded by Writer.mu
 	isQueued               bool // in a list of its application: no transaction writes it
@@ -51,7 +51,7 @@ func refused(op Op, err error) *Pending { return Decided(op, Decision{Verdict: R
 func (p *Pending) decide(d *Decision) {
 	p.decision = *d // a copy: one waiter must not keep the decisions of the whole group in memory
 	if p.ended != nil {
-		p.ended(d.Verdict)
+		p.ended(d)
 		p.ended = nil
 	}
 	if p.op.WithoutPayload {

@@ -9,6 +9,13 @@ type Quotas struct {
 	PayloadBytes  int // bytes of a payload; 0: no bound of its own
 }
 
+// Room is the room for the pending alarm that a set may add. Both calls may be repeated: a set may be judged more than
+// once.
+type Room interface {
+	Take() *Error // takes the room, or returns why there is none
+	GiveBack()    // the set changes an alarm, and adds none
+}
+
 // Bounds of quotas.
 const (
 	MaxPendingAlarms = 1 << 30

@@ -9,23 +9,28 @@ import (
 
 // quotaTable is a QuotaKeeper with a record of its calls.
 type quotaTable struct {
-	full     *Error
+	full     *Error // nil: there is room
 	refusal  error
 	admitted []string
 	verdicts []Verdict
+	given    int // calls of GiveBack
 }
 
 func (q *quotaTable) Admit(op *Op, quotas *Quotas) (Admission, error) {
 	q.admitted = append(q.admitted, op.Name())
-	a := Admission{Ended: func(v Verdict) { q.verdicts = append(q.verdicts, v) }}
+	a := Admission{Ended: func(d *Decision) { q.verdicts = append(q.verdicts, d.Verdict) }}
 	if op.Set != nil {
-		a.Full = q.full
+		a.Room = q
 	}
 	if q.refusal != nil {
 		return Admission{}, q.refusal
 	}
 	return a, nil
 }
+
+func (q *quotaTable) Take() *Error { return q.full }
+
+func (q *quotaTable) GiveBack() { q.given++ }
 
 // limited gives the application shop quotas.
 func (s *testService) limited(quotas Quotas) *quotaTable {
@@ -53,8 +58,8 @@ func TestFullApplicationsChangeTheirAlarms(t *testing.T) {
 		}
 		later := testSet("a")
 		later.RingAt++
-		if d := must(t, s.Submit(Op{Set: later})); d.Verdict != Replace || later.Full != nil {
-			t.Errorf("a set of another time: %s; the caller's set has %v", d.Verdict, later.Full)
+		if d := must(t, s.Submit(Op{Set: later})); d.Verdict != Replace || later.Room != nil || table.given != 2 {
+			t.Errorf("a set of another time: %s, room given back %d times", d.Verdict, table.given)
 		}
 		if code := codeOf(t, s.Submit(Op{Set: testSet("b")})); code != CodeQuotaPending {
 			t.Errorf("another alarm: %s", code)

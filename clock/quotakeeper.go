@@ -9,6 +9,6 @@ type QuotaKeeper interface {
 
 // Admission is the judgement of a QuotaKeeper on an op.
 type Admission struct {
-	Full  *Error        // refuses a set that would add a pending alarm; nil: it may
-	Ended func(Verdict) // takes the verdict on the op, once; may be nil
+	Room  Room            // of a set; nil: it may add a pending alarm
+	Ended func(*Decision) // takes the decision on the op, once; may be nil
 }

@@ -120,15 +120,14 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	return p
 }
 
-// admit judges a valid set or cancel by the quotas of its application. ended is called with the verdict on the op, nil:
-// nobody asks.
-func (s *Service) admit(op *Op) (ended func(Verdict), err error) {
+// admit judges a valid set or cancel by the quotas of its application. ended takes the decision on the op; it may be nil.
+func (s *Service) admit(op *Op) (ended func(*Decision), err error) {
 	if op.Set == nil && op.Cancel == nil {
-		return nil, nil //nolint:nilnil // nobody asks for the verdict
+		return nil, nil //nolint:nilnil // nobody asks for the decision
 	}
 	defaults := s.defaults(op.Key().Application)
 	if defaults == nil || defaults.Quotas == (Quotas{}) {
-		return nil, nil //nolint:nilnil // nobody asks for the verdict
+		return nil, nil //nolint:nilnil // nobody asks for the decision
 	}
 	if op.Set != nil {
 		if err := defaults.Quotas.checkPayload(op.Set); err != nil {
@@ -136,12 +135,12 @@ func (s *Service) admit(op *Op) (ended func(Verdict), err error) {
 		}
 	}
 	if s.quotas == nil {
-		return nil, nil //nolint:nilnil // nobody asks for the verdict
+		return nil, nil //nolint:nilnil // nobody asks for the decision
 	}
 	admission, err := s.quotas.Admit(op, &defaults.Quotas)
-	if err == nil && admission.Full != nil {
+	if err == nil && admission.Room != nil {
 		set := *op.Set
-		set.Full, op.Set = admission.Full, &set
+		set.Room, op.Set = admission.Room, &set
 	}
 	return admission.Ended, err
 }

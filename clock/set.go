@@ -32,7 +32,7 @@ type Set struct {
 	// does not compare them with an alarm that is over: it would not know whether the request or the settings have
 	// changed, and a repeated set must not ring twice.
 	Defaulted SetOptions
-	Full      *Error // refusal of the set if it would add a pending alarm (QuotaKeeper); nil: it may add one
+	Room      Room // see Admission; nil: the set may add a pending alarm
 }
 
 // EmptySet returns a set as it is before any field of its request is read: without times, and with the default of each

@@ -20,6 +20,8 @@ const (
 	idlePause = time.Second
 	// rest is how much longer than a count the pause after it is.
 	rest = 20
+	// longestRest bounds that pause: the count may have waited for a lock.
+	longestRest = 2 * time.Second
 	// countLimit bounds the count of one shard.
 	countLimit = 10 * time.Second
 	// retryAfter is when a set that was refused for too many alarms may be repeated: alarms must ring first.
@@ -59,12 +61,12 @@ type application struct {
 
 // pending counts the pending alarms of an application.
 type pending struct {
-	counted  []int64 // by shard: the last count
-	since    []int64 // by shard: alarms that this node has added, less the ones it has ended, since that count began
-	sum      int64   // of counted and since
-	mark     int64   // since of the shard that is counted now, as its count began
-	counts   int     // counts of shards; from Deps.Shards on, all shards are known
-	underWay int64   // sets that were admitted and have no verdict
+	counted []int64 // by shard: the last count
+	since   []int64 // by shard: alarms that this node has added, less the ones it has ended, since that count began
+	sum     int64   // of counted and since
+	mark    int64   // since of the shard that is counted now, as its count began
+	counts  int     // counts of shards; from Deps.Shards on, all shards are known
+	taken   int64   // room that sets have taken whose decision is not committed
 }
 
 // New returns a Keeper. Run counts.
@@ -90,38 +92,92 @@ func (k *Keeper) Admit(op *clock.Op, q *clock.Quotas) (clock.Admission, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := k.of(key.Application)
-	if op.Set != nil && q.SetsPerSecond > 0 {
+	if op.Set != nil && q.SetsPerSecond > 0 && !op.Paced {
 		if wait := a.take(q.SetsPerSecond); wait > 0 {
 			k.refused.WithLabelValues(key.Application, clock.CodeQuotaSets).Inc()
 			return clock.Admission{}, &clock.Error{
 				Kind: clock.ErrLimited, Code: clock.CodeQuotaSets, RetryAfter: wait,
-				Detail: fmt.Sprintf("the quota sets_per_second of application %q is %d at each node",
-					key.Application, q.SetsPerSecond),
+				Detail: fmt.Sprintf("the quota sets_per_second of application %q is %d at each node", key.Application,
+					q.SetsPerSecond),
 			}
 		}
 	}
 	if q.PendingAlarms == 0 {
 		return clock.Admission{}, nil
 	}
-	p, shard := k.pendingOf(a), key.Shard(k.deps.Shards)
-	if op.Set == nil {
-		return clock.Admission{Ended: func(v clock.Verdict) { k.ended(p, shard, v, 0) }}, nil
+	t := &ticket{keeper: k, pending: k.pendingOf(a), key: key, quota: q.PendingAlarms}
+	admission := clock.Admission{Ended: t.ended}
+	if op.Set != nil {
+		admission.Room = t
 	}
-	p.underWay++
-	var full *clock.Error
-	if p.counts >= k.deps.Shards && p.sum+p.underWay > int64(q.PendingAlarms) {
-		full = &clock.Error{
+	return admission, nil
+}
+
+// ticket is an op of an application with a quota of pending alarms.
+type ticket struct {
+	keeper  *Keeper
+	pending *pending
+	key     clock.Key
+	quota   int
+	taken   bool // it counts in pending.taken
+	full    bool // the last Take found no room
+}
+
+var _ clock.Room = (*ticket)(nil)
+
+// Take takes the room for a pending alarm.
+func (t *ticket) Take() *clock.Error {
+	t.keeper.mu.Lock()
+	defer t.keeper.mu.Unlock()
+	p := t.pending
+	t.full = !t.taken && p.counts >= t.keeper.deps.Shards && p.sum+p.taken >= int64(t.quota)
+	if t.full {
+		return &clock.Error{
 			Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, RetryAfter: retryAfter,
-			Detail: fmt.Sprintf("pending alarms of application %q: %d, and its quota pending_alarms is %d; alarms that "+
-				"it has can be changed and cancelled", key.Application, p.sum+p.underWay-1, q.PendingAlarms),
+			Detail: fmt.Sprintf("pending alarms of application %q: %d, and its quota pending_alarms is %d; alarms that it "+
+				"has can be changed and cancelled", t.key.Application, p.sum+p.taken, t.quota),
 		}
 	}
-	return clock.Admission{Full: full, Ended: func(v clock.Verdict) {
-		k.ended(p, shard, v, 1)
-		if v == clock.Refuse && full != nil {
-			k.refused.WithLabelValues(key.Application, clock.CodeQuotaPending).Inc()
-		}
-	}}, nil
+	if !t.taken {
+		t.taken = true
+		p.taken++
+	}
+	return nil
+}
+
+// GiveBack gives the room back.
+func (t *ticket) GiveBack() {
+	t.keeper.mu.Lock()
+	defer t.keeper.mu.Unlock()
+	t.giveBack()
+}
+
+// giveBack gives the room back. keeper.mu is locked.
+func (t *ticket) giveBack() {
+	if t.taken {
+		t.taken = false
+		t.pending.taken--
+	}
+}
+
+// ended notes the decision on the op.
+func (t *ticket) ended(d *clock.Decision) {
+	var added int64
+	switch {
+	case d.Verdict == clock.Create, d.Verdict == clock.Rearm:
+		added = 1
+	case d.Unscheduled:
+		added = -1
+	}
+	k := t.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if d.Verdict == clock.Refuse && t.full {
+		k.refused.WithLabelValues(t.key.Application, clock.CodeQuotaPending).Inc()
+	}
+	t.giveBack()
+	t.pending.since[t.key.Shard(k.deps.Shards)] += added
+	t.pending.sum += added
 }
 
 // take counts a set. It returns how long it must wait: 0 if it is allowed.
@@ -155,22 +211,6 @@ func (k *Keeper) pendingOf(a *application) *pending {
 	return a.pending
 }
 
-// ended notes the verdict on an op that is counted as a number of sets under way.
-func (k *Keeper) ended(p *pending, shard int, v clock.Verdict, sets int64) {
-	var added int64
-	switch v { //nolint:exhaustive // the other verdicts add and end no pending alarm
-	case clock.Create, clock.Rearm:
-		added = 1
-	case clock.Disarm:
-		added = -1
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	p.underWay -= sets
-	p.since[shard] += added
-	p.sum += added
-}
-
 // Run counts the pending alarms of applications with the quota, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	for shard := 0; ; {
@@ -178,7 +218,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if k.begin(shard) {
 			began := time.Now()
 			if counts := k.counted(ctx, shard); counts != nil {
-				pause = rest * time.Since(began)
+				pause = min(rest*time.Since(began), longestRest)
 				if k.end(shard, counts) {
 					pause = max(pause, leastRound/time.Duration(k.deps.Shards))
 				}
@@ -245,7 +285,7 @@ func (k *Keeper) end(shard int, counts map[string]int64) (known bool) {
 		p.since[shard] -= p.mark
 		p.mark = 0
 		if p.counts++; p.counts >= k.deps.Shards {
-			k.gauge.WithLabelValues(name).Set(float64(p.sum))
+			k.gauge.WithLabelValues(name).Set(float64(max(0, p.sum)))
 		} else {
 			known = false
 		}

@@ -82,22 +82,25 @@ func (b *table) set(k *Keeper, key clock.Key, q clock.Quotas) (code string, wait
 	if refused, is := errors.AsType[*clock.Error](err); is {
 		return refused.Code, refused.RetryAfter
 	}
-	verdict := clock.Create
+	if admission.Room == nil {
+		return "", 0
+	}
 	b.mu.Lock()
 	exists := b.alarms[key]
 	b.mu.Unlock()
+	decision := &clock.Decision{Verdict: clock.Create}
+	full := admission.Room.Take() // the writer first tries to insert the row
 	switch {
 	case exists:
-		verdict = clock.Replace
-	case admission.Full != nil:
-		verdict, code = clock.Refuse, admission.Full.Code
+		admission.Room.GiveBack()
+		decision.Verdict = clock.Replace
+	case full != nil:
+		decision.Verdict, code = clock.Refuse, full.Code
 	default:
 		b.put(key, true)
 	}
-	if admission.Ended != nil {
-		admission.Ended(verdict)
-	}
-	return code, wait
+	admission.Ended(decision)
+	return code, 0
 }
 
 // running runs a test with a running Keeper.
@@ -179,7 +182,7 @@ func TestPendingAlarmsAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.put(key("shop", 3), false)
-		admission.Ended(clock.Disarm)
+		admission.Ended(&clock.Decision{Verdict: clock.Disarm, Unscheduled: true})
 		set("after a cancel", 10, "")
 		set("after a cancel and a set", 11, clock.CodeQuotaPending)
 
@@ -188,12 +191,18 @@ func TestPendingAlarmsAreLimited(t *testing.T) {
 		time.Sleep(round)
 		set("after a ring", 11, "")
 
+		admission, err = k.Admit(&clock.Op{Cancel: &clock.Cancel{Key: key("shop", 99)}}, &quotas)
+		if err != nil {
+			t.Fatal(err)
+		}
+		admission.Ended(&clock.Decision{Verdict: clock.Disarm}) // a paused alarm did not count
 		held, err := k.Admit(&clock.Op{Set: &clock.Set{Key: key("shop", 12)}}, &quotas)
-		if err != nil || held.Full != nil {
-			t.Fatal(held.Full, err)
+		if err != nil || held.Room.Take() != nil || held.Room.Take() != nil {
+			t.Fatal("no room", err)
 		}
 		set("beside a set under way", 13, clock.CodeQuotaPending)
-		held.Ended(clock.Refuse)
+		set("a change beside a set under way", 0, "")
+		held.Ended(&clock.Decision{Verdict: clock.Refuse})
 		set("after its end", 13, "")
 		set("with a smaller quota", 14, clock.CodeQuotaPending)
 		quotas.PendingAlarms = 11
@@ -260,7 +269,7 @@ func TestEstimateFollowsTheDatabase(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newTable("shop")
 		k := b.keeper(slog.New(slog.DiscardHandler))
-		quotas := clock.Quotas{PendingAlarms: 1}
+		quotas := clock.Quotas{PendingAlarms: 1000}
 		var ended []func()
 		shard, next, counting := 0, 0, false
 		var counts map[string]int64
@@ -276,13 +285,20 @@ func TestEstimateFollowsTheDatabase(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
+				if admission.Room.Take() != nil {
+					rt.Fatal("no room")
+				}
 				stored := rapid.Bool().Draw(rt, "stored")
 				b.put(key("shop", next), stored)
-				verdict := clock.Refuse
+				decision := &clock.Decision{Verdict: clock.Refuse}
 				if stored {
-					verdict = clock.Create
+					decision.Verdict = clock.Create
 				}
-				ended = append(ended, func() { admission.Ended(verdict) })
+				if rapid.Bool().Draw(rt, "changed") { // the first try found a row
+					admission.Room.GiveBack()
+					admission.Room.Take()
+				}
+				ended = append(ended, func() { admission.Ended(decision) })
 			case "verdict":
 				if len(ended) > 0 {
 					i := rapid.IntRange(0, len(ended)-1).Draw(rt, "which")
@@ -303,8 +319,8 @@ func TestEstimateFollowsTheDatabase(t *testing.T) {
 					finish()
 				}
 			}
-			if p := k.of("shop").pending; p != nil && p.sum+p.underWay < int64(len(b.alarms)) {
-				rt.Fatalf("estimated are %d and %d under way, stored are %d", p.sum, p.underWay, len(b.alarms))
+			if p := k.of("shop").pending; p != nil && p.sum+p.taken < int64(len(b.alarms)) {
+				rt.Fatalf("estimated are %d and %d under way, stored are %d", p.sum, p.taken, len(b.alarms))
 			}
 		}
 		for _, end := range ended {
@@ -321,8 +337,8 @@ func TestEstimateFollowsTheDatabase(t *testing.T) {
 			counts, _ = b.count(context.Background(), shard)
 			finish()
 		}
-		if p := k.of("shop").pending; p.sum != int64(len(b.alarms)) || p.underWay != 0 {
-			rt.Fatalf("estimated are %d and %d under way, stored are %d", p.sum, p.underWay, len(b.alarms))
+		if p := k.of("shop").pending; p.sum != int64(len(b.alarms)) || p.taken != 0 {
+			rt.Fatalf("estimated are %d and %d under way, stored are %d", p.sum, p.taken, len(b.alarms))
 		}
 	})
 }
@@ -330,6 +346,7 @@ func TestEstimateFollowsTheDatabase(t *testing.T) {
 // BenchmarkAdmit measures what quotas add to a set.
 func BenchmarkAdmit(b *testing.B) {
 	const never = 1 << 30
+	created := &clock.Decision{Verdict: clock.Create}
 	for name, quotas := range map[string]clock.Quotas{"pending": {PendingAlarms: never}, "sets": {SetsPerSecond: never}} {
 		b.Run(name, func(b *testing.B) {
 			k := newTable("shop").keeper(slog.New(slog.DiscardHandler))
@@ -339,8 +356,9 @@ func BenchmarkAdmit(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if admission.Ended != nil {
-					admission.Ended(clock.Create)
+				if admission.Room != nil {
+					admission.Room.Take()
+					admission.Ended(created)
 				}
 			}
 		})

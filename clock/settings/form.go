@@ -66,23 +66,26 @@ func (f *Form) Revise(before *Settings, document string, anywhere bool) (string,
 	if err := checkSize(document, MaxGiven); err != nil {
 		return "", err
 	}
-	s, err := f.parse(document, func(s *Settings) error {
-		for _, p := range f.parts {
-			value := s.parts[p.name()]
-			if value == nil {
-				continue
-			}
-			if err := p.restore(value, before.parts[p.name()], anywhere); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	s, err := f.parse(document, func(s *Settings) error { return f.restore(s, before, anywhere) })
 	if err != nil {
 		return "", err
 	}
 	after := f.Encode(&s)
 	return after, checkSize(after, MaxDocument)
+}
+
+// restore puts stored values where s has what people see.
+func (f *Form) restore(s, before *Settings, anywhere bool) error {
+	for _, p := range f.parts {
+		value := s.parts[p.name()]
+		if value == nil {
+			continue
+		}
+		if err := p.restore(value, before.parts[p.name()], anywhere); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // parse reads a document, and validates it after restore.

@@ -183,13 +183,17 @@ func KeyOf(stored string) string {
 	return box.Key
 }
 
-// Load reads the document of a stored version. An error is as of Parse.
+// Load reads the document of a stored version. An error is as of Parse. A document with values as people see them, such
+// as the rest of a sealed one, is refused.
 func (f *Form) Load(v *Version) (Settings, error) {
 	document, err := f.Open(v.Application, v.Document)
+	if err == nil {
+		err = checkSize(document, MaxDocument)
+	}
 	if err != nil {
 		return Settings{}, err
 	}
-	return f.Parse(document)
+	return f.parse(document, func(s *Settings) error { return f.restore(s, &Settings{}, true) })
 }
 
 // encode returns the member.

@@ -37,6 +37,7 @@ type Current struct {
 // Snapshot holds the settings of all applications at one moment. It does not change.
 type Snapshot struct {
 	applications map[string]*Current
+	limited      []string // applications with a quota of pending alarms, sorted
 }
 
 // Of returns the settings of an application, nil if it never had any. The caller must not change them.
@@ -97,11 +98,9 @@ func (w *Watch) Outdated() []string {
 	return w.namesOf(func(s *Current) bool { return s.Outdated })
 }
 
-// WithPendingQuota returns the names of the applications with a quota of pending alarms, sorted. Safe for concurrent
-// use.
-func (w *Watch) WithPendingQuota() []string {
-	return w.namesOf(func(s *Current) bool { return s.Quotas.PendingAlarms > 0 })
-}
+// WithPendingQuota returns the names of the applications with a quota of pending alarms, sorted. The caller must not
+// change them. Safe for concurrent use.
+func (w *Watch) WithPendingQuota() []string { return w.Snapshot().limited }
 
 func (w *Watch) namesOf(are func(s *Current) bool) (names []string) {
 	for _, s := range w.Snapshot().All() {
@@ -159,6 +158,11 @@ func (w *Watch) replace(stored []Version) {
 	for name := range before.applications {
 		if after.applications[name] == nil {
 			changed = append(changed, name)
+		}
+	}
+	for _, s := range after.All() {
+		if s.Quotas.PendingAlarms > 0 {
+			after.limited = append(after.limited, s.Stored.Application)
 		}
 	}
 	w.snapshot.Store(after)

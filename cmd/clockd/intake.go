@@ -41,7 +41,7 @@ func (s setter) In(d time.Duration) (clock.Instant, error) { return s.service.In
 // locked does not delay the others.
 func (s setter) Set(ctx context.Context, sets []*clock.Set, done func(i int, err error)) {
 	for i, set := range sets {
-		p := s.service.Submit(ctx, clock.Op{Set: set})
+		p := s.service.Submit(ctx, clock.Op{Set: set, Paced: true}) // the intake takes only so many messages at once
 		go func() {
 			_, err := p.Wait(ctx)
 			done(i, err)

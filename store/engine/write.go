@@ -260,7 +260,7 @@ func (w *write) cancelFirst(ctx context.Context) error {
 	}
 	for i, op := range w.Ops {
 		if row := stopped[op.Key()]; row != nil && isUnconditionalCancel(op) {
-			w.decisions[i] = clock.Decision{Verdict: clock.Disarm, Alarm: *row}
+			w.decisions[i] = clock.Decision{Verdict: clock.Disarm, Alarm: *row, Unscheduled: true}
 		}
 	}
 	return nil

@@ -262,8 +262,15 @@ func testDecisions(t *testing.T, f *fixture) {
 
 // withoutRoom makes the set of an application that may have no further alarm.
 func withoutRoom(s *clock.Set) {
-	s.Full = &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, Detail: "full"}
+	s.Room = noRoom{&clock.Error{Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, Detail: "full"}}
 }
+
+// noRoom is a full application.
+type noRoom struct{ full *clock.Error }
+
+func (r noRoom) Take() *clock.Error { return r.full }
+
+func (noRoom) GiveBack() {}
 
 // askedFields returns the fields of the alarm that the op asks for.
 func askedFields(op clock.Op, a clock.Alarm) clock.Alarm {

@@ -210,7 +210,8 @@ func (t *intakeTurn) judge(d *incoming, set *clock.Set, err error) settlement {
 		return settlement{action: actionAck}
 	case errors.Is(err, clock.ErrPrecondition) && e != nil:
 		return t.judgeExisting(d, set, e.Alarm)
-	case e != nil && (errors.Is(err, clock.ErrInvalid) || errors.Is(err, clock.ErrTooLarge)):
+	case e != nil && (errors.Is(err, clock.ErrInvalid) || errors.Is(err, clock.ErrTooLarge) ||
+		errors.Is(err, clock.ErrLimited)): // a message that waited for room would keep others from being taken
 		return t.refuse(nil, refuseMessage(e.Code, e.Error()))
 	default:
 		return t.hold(nil, err)

@@ -56,6 +56,9 @@ func (m *memorySetter) set(s *clock.Set) error {
 			return err
 		}
 	}
+	if s.Application == "full" {
+		return &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, Detail: "as many as its quota"}
+	}
 	if err := s.Validate(clock.DefaultMaxPayload); err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (i *intakeTest) publish(p amqp.Publishing) {
 	i.Must(i.Ch.Publish(i.source, "order.cancel", true, false, p))
 }
 
-// waiting returns the number of messages in the queue without a consumer. The broker puts back those of a consumer
+// waiting returns the number of messages in the queue without a consumer. The broker puts back the messages of a consumer
 // soon after its end.
 func (i *intakeTest) waiting() int {
 	i.TB.Helper()
@@ -242,6 +245,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"too late":    {Headers: amqp.Table{"x-delay": int64(1) << 60}},
 		"application": {Headers: amqp.Table{"x-application": "a b"}},
 		"table":       {Headers: amqp.Table{"x-application": amqp.Table{}}},
+		"quota":       {Headers: amqp.Table{"x-application": "full"}},
 		"bad id":      {Headers: amqp.Table{"x-business-id": " blank "}},
 		"taken":       {Headers: amqp.Table{"x-business-id": "taken"}, Body: []byte("other")},
 		"packed":      {Body: bytes.Repeat([]byte("b"), clock.DefaultMaxPayload)},
@@ -261,7 +265,7 @@ func TestMessageThatCannotBeAnAlarmIsADeadLetter(t *testing.T) {
 		"bad id": clock.CodeInvalidBusinessID, "taken": codeIDTaken,
 		"packed": clock.CodePayloadTooLarge, "large": clock.CodePayloadTooLarge, "headers": clock.CodePayloadTooLarge,
 		"number": clock.CodeInvalidBusinessID, "deep": clock.CodeInvalidValue, "wide": clock.CodeInvalidValue,
-		"many": clock.CodeInvalidValue,
+		"many": clock.CodeInvalidValue, "quota": clock.CodeQuotaPending,
 	}
 	i.publish(amqp.Publishing{Headers: amqp.Table{"x-business-id": "taken"}, Body: []byte("one")})
 	for name, p := range refused {
@@ -369,19 +373,14 @@ func (r *refusingSetter) refusedOften() (alarms int) {
 	return alarms
 }
 
-// Nothing is acked while the database is away or the application is over its quota, and nothing is lost. A delay counts
-// from the receipt of its message.
+// Nothing is acked while the database is away, and nothing is lost. A delay counts from the receipt of its message.
 func TestMessagesWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
-	full := &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeQuotaPending, RetryAfter: 10 * time.Millisecond}
-	for name, c := range map[string]struct {
-		args amqp.Table
-		err  error
-	}{"classic": {nil, away}, "quorum, limit 2": {rabbittest.Limited(nil), away}, "quota": {nil, full}} {
+	for name, args := range map[string]amqp.Table{"classic": nil, "quorum, limit 2": rabbittest.Limited(nil)} {
 		t.Run(name, func(t *testing.T) {
-			i, setter := newIntakeTest(t, c.args), &refusingSetter{newMemorySetter(),
+			i, setter := newIntakeTest(t, args), &refusingSetter{newMemorySetter(),
 				map[clock.Key]map[clock.Instant]int{}}
-			setter.setErr(func(int) error { return c.err })
+			setter.setErr(func(int) error { return away })
 			const n = 100
 			for k := range n {
 				i.publish(amqp.Publishing{MessageId: fmt.Sprint(k), Headers: amqp.Table{"x-delay": int32(1000)}})
