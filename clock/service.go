@@ -95,7 +95,11 @@ func (s *Service) In(d time.Duration) (Instant, error) { return s.time.In(d) }
 // ctx must last as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that
 // op points to, and the caller must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
-	if err := s.applyDefaults(&op); err != nil {
+	var defaults *Defaults // of the ops that settings matter to
+	if op.Set != nil || op.Cancel != nil {
+		defaults = s.defaults(op.Key().Application)
+	}
+	if err := applyDefaults(&op, defaults); err != nil {
 		return refused(op, err)
 	}
 	if err := s.validate(op); err != nil {
@@ -110,48 +114,41 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 			return refused(op, err)
 		}
 	}
-	ended, err := s.admit(&op)
+	admission, err := s.admit(&op, defaults)
 	if err != nil {
 		return refused(op, err)
 	}
 	p := newPending(ctx, op)
-	p.ended = ended
+	p.ended = admission.Ended
 	s.writer.submit(p)
 	return p
 }
 
-// admit judges a valid set or cancel by the quotas of its application. ended takes the decision on the op; it may be nil.
-func (s *Service) admit(op *Op) (ended func(*Decision), err error) {
-	if op.Set == nil && op.Cancel == nil {
-		return nil, nil //nolint:nilnil // nobody asks for the decision
-	}
-	defaults := s.defaults(op.Key().Application)
+// admit judges a valid op by the quotas of its application, which are in the defaults.
+func (s *Service) admit(op *Op, defaults *Defaults) (a Admission, err error) {
 	if defaults == nil || defaults.Quotas == (Quotas{}) {
-		return nil, nil //nolint:nilnil // nobody asks for the decision
+		return a, nil
 	}
 	if op.Set != nil {
-		if err := defaults.Quotas.checkPayload(op.Set); err != nil {
-			return nil, err
-		}
+		err = defaults.Quotas.checkPayload(op.Set)
 	}
-	if s.quotas == nil {
-		return nil, nil //nolint:nilnil // nobody asks for the decision
+	if err != nil || s.quotas == nil {
+		return a, err
 	}
-	admission, err := s.quotas.Admit(op, &defaults.Quotas)
-	if err == nil && admission.Room != nil {
+	a, err = s.quotas.Admit(op, &defaults.Quotas)
+	if a.Room != nil {
 		set := *op.Set
-		set.Room, op.Set = admission.Room, &set
+		set.Room, op.Set = a.Room, &set
 	}
-	return admission.Ended, err
+	return a, err
 }
 
 // applyDefaults gives a set the defaults of its application. It refuses a set that names a target which they do not
 // allow.
-func (s *Service) applyDefaults(op *Op) error {
+func applyDefaults(op *Op, defaults *Defaults) error {
 	if op.Set == nil || op.Set.Omitted == 0 && op.Set.Target == NoTarget {
 		return nil
 	}
-	defaults := s.defaults(op.Set.Application)
 	if op.Set.Target != NoTarget && !defaults.Allows(op.Set.Target) {
 		return invalid(CodeTargetNotAllowed, "target", fmt.Sprintf(
 			"the settings of application %.64q do not let its alarms name the target %s. To allow it: clockd application set %[1]s --alarm-targets %[2]s",
