@@ -1,8 +1,9 @@
 // Package clockgrpc is clockd's interface over gRPC, gRPC-Web and Connect: the services clockd.v1.AlarmService and
 // clockd.v1.ApplicationService, on the port of clock/clockhttp. clockd/v1/clockd.proto is the contract. Its messages,
-// limits and errors have the names of the HTTP interface. This package reaches the domain through the interface Alarms, and shares package front with
-// the HTTP interface. It decides nothing: it turns messages into the domain's requests, and the domain's decisions into
-// messages. It also serves gRPC's health check and reflection, with the libraries of connect.
+// limits and errors have the names of the HTTP interface. This package reaches the domain through the interface Alarms,
+// and shares package front with the HTTP interface. It decides nothing: it turns messages into the domain's requests,
+// and the domain's decisions into messages. It also serves gRPC's health check and reflection, with the libraries of
+// connect.
 //
 // # Invariants
 //

@@ -104,8 +104,9 @@ func (p *Problem) denies(caller *access.Caller) bool {
 
 // applicationIn returns the application in the path of a request, "" for none.
 func applicationIn(path string) string {
-	application, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/applications/"), "/")
-	if clock.ValidateApplication(application) != nil || !strings.HasPrefix(path, "/v1/applications/") {
+	rest, below := strings.CutPrefix(path, "/v1/applications/")
+	application, _, _ := strings.Cut(rest, "/")
+	if !below || clock.ValidateApplication(application) != nil {
 		return ""
 	}
 	return application

@@ -29,10 +29,11 @@ func settingsOf(v *settings.View) *shownSettings {
 	s := newShownSettings(v.Application, v.Version, v.ChangedAt.String(), v.ChangedBy, []byte(v.Document))
 	s.effective = []byte(v.Effective)
 	if v.Unreadable != nil {
-		s.unreadable(v.Unreadable.Error())
-		if settings.Sealed(v.Unreadable) {
-			s.Unreadable = v.Unreadable.Error()
+		why := v.Unreadable.Error()
+		if !settings.Sealed(v.Unreadable) { // else there would be nothing to read
+			why = withPlace(why)
 		}
+		s.unreadable(why)
 	}
 	return s
 }
@@ -42,7 +43,7 @@ func receivedSettings(application string, v *client.SettingsVersion, effective j
 	s := newShownSettings(application, v.Version, shown(v.ChangedAt), v.ChangedBy, v.Settings)
 	s.effective = effective
 	if v.Unreadable != "" {
-		s.unreadable(v.Unreadable)
+		s.unreadable(withPlace(v.Unreadable))
 	}
 	return s
 }
@@ -58,7 +59,12 @@ func newShownSettings(application string, version int64, at, by string, document
 // unreadable notes why the settings cannot be read.
 func (s *shownSettings) unreadable(why string) {
 	s.Settings, s.effective = json.RawMessage("null"), nil
-	s.Unreadable = fmt.Sprintf("the settings cannot be read: %s; `clockd application show --secrets` "+
+	s.Unreadable = why
+}
+
+// withPlace adds to the reason where the settings can be seen.
+func withPlace(why string) string {
+	return fmt.Sprintf("the settings cannot be read: %s; `clockd application show --secrets` "+
 		"with --database-url shows the present ones as they are", why)
 }
 
