@@ -52,7 +52,7 @@ type consumer struct {
 	received       atomic.Int64 // deliveries that have come
 	receivedBefore int64        // received at the last look for silence; owned by the settling goroutine
 
-	inFlight         atomic.Int64 // deliveries submitted and not settled
+	inFlight         atomic.Int64 // deliveries received and not settled
 	pausedDeliveries int64        // deliveries of inFlight that pause or wait for a copy; owned by the settling goroutine
 }
 
@@ -115,6 +115,7 @@ func (c *consumer) serve(ctx context.Context, open *wire.Link) error {
 	parts.Go(func() {
 		defer close(c.taken)
 		for d := range deliveries {
+			c.inFlight.Add(1)
 			if c.received.Add(1) == 1 {
 				c.noteLoss(&d)
 			}
@@ -221,7 +222,6 @@ func (c *consumer) nextBatch() []*incoming {
 	for len(c.resubmitted) > 0 {
 		batch = append(batch, <-c.resubmitted)
 	}
-	c.inFlight.Add(int64(len(batch)))
 	return batch
 }
 
@@ -283,7 +283,7 @@ func (c *consumer) settle(ctx, workCtx context.Context) error {
 		case <-workCtx.Done():
 			return c.endReason(ctx)
 		}
-		if submitted == nil && (ctx.Err() == nil || c.inFlight.Load() == c.pausedDeliveries) {
+		if submitted == nil && (ctx.Err() == nil || c.inFlight.Load() == c.pausedDeliveries+int64(len(c.resubmitted))) {
 			return c.endReason(ctx)
 		}
 	}
@@ -352,17 +352,18 @@ func (c *consumer) settleOne(s settlement) error {
 		c.copier.requests <- s // never full
 		return nil
 	}
-	c.inFlight.Add(-1)
 	if s.paused {
 		c.pausedDeliveries--
 	}
+	if s.action == actionResubmit {
+		c.resubmitted <- s.delivery
+		return nil
+	}
+	c.inFlight.Add(-1)
 	tag := s.delivery.DeliveryTag
 	switch s.action {
 	case actionAck, actionAckCopied:
 		return c.ch.Ack(tag, false)
-	case actionResubmit:
-		c.resubmitted <- s.delivery
-		return nil
 	case actionLeave:
 		return nil
 	default:

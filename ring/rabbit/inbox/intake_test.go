@@ -627,6 +627,21 @@ func TestQueueOfTheIntakeMayBeDeclaredAgain(t *testing.T) {
 	}
 }
 
+// A consumer whose messages wait to be submitted again is not silent: a new consumer would count their delays anew.
+func TestConsumerWithWaitingMessagesIsNotSilent(t *testing.T) {
+	t.Parallel()
+	ended := 0
+	c := &consumer{resubmitted: make(chan *incoming, 1), endTurn: func() { ended++ }}
+	c.inFlight.Store(1)
+	if err := c.settleOne(settlement{delivery: &incoming{}, action: actionResubmit}); err != nil {
+		t.Fatal(err)
+	}
+	c.renewIfSilent()
+	if ended != 0 {
+		t.Error("a consumer with a message that waits was renewed")
+	}
+}
+
 func TestTimesOfMessages(t *testing.T) {
 	t.Parallel()
 	const year = int64(365 * 24 * time.Hour / time.Millisecond)
