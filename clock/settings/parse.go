@@ -22,11 +22,11 @@ func eachMember(parent string, object []byte, known []string, decode func(name s
 	if !utf8.Valid(object) {
 		return clock.Invalid(clock.CodeInvalidValue, field, "JSON must be UTF-8")
 	}
-	what := field
-	if field == "" {
-		what = "the settings"
+	detail := "one JSON object is needed"
+	if len(known) > 0 {
+		detail += fmt.Sprintf(`, such as {%q:null}`, known[0])
 	}
-	whole := clock.Invalid(clock.CodeInvalidValue, field, what+" must be one JSON object, such as {\"max_rings\":3}")
+	whole := clock.Invalid(clock.CodeInvalidValue, field, detail)
 	d := json.NewDecoder(bytes.NewReader(object))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return whole
