@@ -34,6 +34,7 @@ type Node struct {
 	Shards       []int     `json:"shards"`       // shards that it owns, ascending
 	Applications []string  `json:"applications"` // applications with a subscriber of the stream on this node
 	Lacks        []string  `json:"lacks"`        // abilities that it does not have now
+	SecretKeys   []string  `json:"secret_keys"`  // ids of its keys for the secrets of settings; the first encrypts
 }
 
 // Shard is a part of the alarms, with its owner.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -22,6 +23,9 @@ type Node struct {
 	// confirmed: no claim that they forbid starts, and none is under way. SettingsUnknown: a build that does not know
 	// the column has written the row.
 	Settings int64
+	// SecretKeys are the ids of the keys that the node has for the secrets of settings, as short words of ASCII; the
+	// first encrypts. They have at most 255 bytes in all. Builds that do not know the column report none.
+	SecretKeys []string
 }
 
 // SettingsUnknown is the Settings of nodes that do not report them.
@@ -29,6 +33,9 @@ const SettingsUnknown = -1
 
 // Alive reports whether the node is not expired at now.
 func (n *Node) Alive(now clock.Instant) bool { return n.Expires > now }
+
+// HasKey reports whether the node has the key of secrets.
+func (n *Node) HasKey(id string) bool { return slices.Contains(n.SecretKeys, id) }
 
 // Lease says which node owns a shard. A free shard has a lease with Shard and Epoch only.
 type Lease struct {

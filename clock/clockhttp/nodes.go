@@ -34,6 +34,7 @@ type NodeView struct {
 	Shards       []int    // shards that the node owns, ascending
 	Applications []string // applications that have a subscriber or a worker at this node
 	Lacks        []string // abilities that the node does not have now, sorted
+	SecretKeys   []string // ids of the keys that it has for the secrets of settings; the first encrypts
 }
 
 // ShardView is one shard and its owner. Node, Incarnation and ExpiresAt are empty for a shard without an owner.
@@ -94,6 +95,7 @@ func (n *NodeView) append(b []byte, covers func(application string) bool) []byte
 		func(application string) bool { return !covers(application) })
 	b = appendList(append(b, `,"applications":`...), covered, appendText)
 	b = appendList(append(b, `,"lacks":`...), n.Lacks, appendText)
+	b = appendList(append(b, `,"secret_keys":`...), n.SecretKeys, appendText)
 	return append(b, '}')
 }
 

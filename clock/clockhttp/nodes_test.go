@@ -30,7 +30,7 @@ func TestNodesAreListed(t *testing.T) {
 		Nodes: []NodeView{
 			{Name: `a "b"`, Incarnation: "ONE", Address: "10.0.0.1:8080", Version: "1.2", StartedAt: 5, ExpiresAt: 3000,
 				Alive: true, Settings: 7, Shards: []int{0, 2}, Applications: []string{"shop", "bank"},
-				Lacks: []string{"amqp", "read"}},
+				Lacks: []string{"amqp", "read"}, SecretKeys: []string{"0badcafe", "1badcafe"}},
 			{Name: "c", Incarnation: "TWO", NameShared: true, ExpiresAt: 900, Settings: -1},
 		},
 		Shards: []ShardView{{Shard: 0, Node: "a", Incarnation: "ONE", Epoch: 7, ExpiresAt: 3000}, {Shard: 1, Epoch: 2}},
@@ -38,9 +38,9 @@ func TestNodesAreListed(t *testing.T) {
 	const want = `{"self":"ONE","database_time":"1970-01-01T00:00:01.000Z","settings_changes":9,"nodes":[` +
 		`{"name":"a \"b\"","incarnation":"ONE","address":"10.0.0.1:8080","version":"1.2","started_at":"1970-01-01T00:00:00.005Z","expires_at":"1970-01-01T00:00:03.000Z",` +
 		`"alive":true,"name_shared":false,"settings":7,"shards":[0,2],"applications":["shop","bank"],` +
-		`"lacks":["amqp","read"]},` +
+		`"lacks":["amqp","read"],"secret_keys":["0badcafe","1badcafe"]},` +
 		`{"name":"c","incarnation":"TWO","address":"","version":"","started_at":"1970-01-01T00:00:00.000Z","expires_at":"1970-01-01T00:00:00.900Z",` +
-		`"alive":false,"name_shared":true,"settings":null,"shards":[],"applications":[],"lacks":[]}],` +
+		`"alive":false,"name_shared":true,"settings":null,"shards":[],"applications":[],"lacks":[],"secret_keys":[]}],` +
 		`"shards":[{"shard":0,"node":"a","incarnation":"ONE","epoch":7,"expires_at":"1970-01-01T00:00:03.000Z"},` +
 		`{"shard":1,"node":null,"incarnation":null,"epoch":2,"expires_at":null}]}` + "\n"
 	if r := h.expect(200, "", "GET", "/v1/nodes", ""); string(r.body) != want {

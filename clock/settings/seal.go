@@ -25,8 +25,10 @@ type key struct {
 	aead cipher.AEAD
 }
 
-// keySize is the bytes of a key.
-const keySize = 32
+const (
+	keySize = 32 // bytes of a key
+	maxKeys = 16 // that a node has; their ids are a column of its row (store.Node)
+)
 
 var errKey = fmt.Errorf("a key must be %d random bytes in base64, as `openssl rand -base64 %d` prints them", keySize,
 	keySize)
@@ -52,6 +54,9 @@ func ParseKeys(text string) (Keys, error) {
 		id := hex.EncodeToString(sum[:4])
 		if known[id] {
 			return Keys{}, fmt.Errorf("key %d comes twice", i+1)
+		}
+		if i == maxKeys {
+			return Keys{}, fmt.Errorf("at most %d keys can be given", maxKeys)
 		}
 		known[id] = true
 		k.keys = append(k.keys, key{id, aead})

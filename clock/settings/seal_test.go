@@ -174,6 +174,10 @@ func TestResealFollowsTheFirstKey(t *testing.T) {
 func TestWrongKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	secret := "hushhushhushhushhushhushhushhush"
+	var manyKeys string
+	for letter := range strings.SplitSeq("abcdefghijklmnopq", "") {
+		manyKeys += keyText(letter) + "\n"
+	}
 	for _, c := range []struct{ text, says string }{
 		{secret, "key 1: a key must be 32 random bytes"},
 		{keyText("a") + " " + secret, "key 2: a key must be"},
@@ -182,6 +186,7 @@ func TestWrongKeysAreNamed(t *testing.T) {
 		{base64.RawStdEncoding.EncodeToString([]byte(secret)), "key 1:"},
 		{strings.Repeat("A", 42) + "B=", "key 1:"}, // bits beyond the last byte
 		{" \n", "a key must be"},
+		{manyKeys, "at most 16 keys"},
 	} {
 		_, err := settings.ParseKeys(c.text)
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hush") {

@@ -87,6 +87,16 @@ func databaseTime(ctx context.Context, st store.Store) (clock.Instant, error) {
 	return clock.Instant(micros / 1000), err
 }
 
+// clusterOf reads the nodes, and the database's time.
+func clusterOf(ctx context.Context, st store.Store) (store.Cluster, clock.Instant, error) {
+	now, err := databaseTime(ctx, st)
+	if err != nil {
+		return store.Cluster{}, 0, err
+	}
+	cluster, err := st.Cluster(ctx)
+	return cluster, now, err
+}
+
 // bounded returns the context of a command. It ends with a signal too.
 func (f storeFlags) bounded() (ctx context.Context, stop func()) {
 	ctx, stopSignals := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -53,7 +53,7 @@ func (c *cluster) view(ctx context.Context) (clockhttp.NodesView, error) {
 			ExpiresAt: n.Expires,
 			Alive:     alive, NameShared: alive && names[n.Name] > 1, Shards: shards[n.Incarnation],
 			Applications: lease.AnnouncedApplications(n.Applications),
-			Lacks:        n.Lacks, Settings: n.Settings,
+			Lacks:        n.Lacks, Settings: n.Settings, SecretKeys: n.SecretKeys,
 		})
 	}
 	return v, nil

@@ -92,6 +92,16 @@ func (a nodesTable) remarks() []string {
 				fmt.Sprintf("several processes are named %q: give each its own with --node or CLOCKD_NODE", n.Name))
 		}
 	}
+	for i := range a.Nodes {
+		n := &a.Nodes[i]
+		for j := range a.Nodes {
+			if other := &a.Nodes[j]; n.Alive && other.Alive && len(n.SecretKeys) > 0 &&
+				!slices.Contains(other.SecretKeys, n.SecretKeys[0]) {
+				lines = append(lines, fmt.Sprintf("%s (%s) lacks the key %s, with which %s encrypts secrets", other.Name,
+					other.Incarnation, n.SecretKeys[0], n.Name))
+			}
+		}
+	}
 	return lines
 }
 

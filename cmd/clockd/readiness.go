@@ -60,7 +60,7 @@ func (r *readiness) view() clockhttp.Readiness {
 	checks = append(checks, check("leases", r.keeper.Failing()), check("claims", r.loop.CheckClaims()))
 	checks = append(checks, checkRoutes(routes, lanes)...)
 	checks = append(checks, r.applications(), pausedCheck(r.settings), settingsCheck(r.settings, r.targets),
-		zoneCheck(r.zones.View()), r.name(), r.abilities(), r.durable.readinessCheck(),
+		zoneCheck(r.zones.View()), r.name(), r.abilities(), r.keys(), r.durable.readinessCheck(),
 		warned("authentication", authenticationWarning(r.access, r.self.httpAddress())))
 	if r.self.certificates != nil {
 		checks = append(checks, warned("certificate", certificateWarning(r.self.certificates, time.Now())))
@@ -107,10 +107,26 @@ func lanes(s *ring.RouteState) clockhttp.Check {
 func (r *readiness) abilities() clockhttp.Check {
 	var details []string
 	for _, n := range r.keeper.Limited() {
-		details = append(details,
-			fmt.Sprintf("node %q (%s) lacks: %s", n.Name, n.Incarnation, strings.Join(n.Lacks, ", ")))
+		if len(n.Lacks) > 0 {
+			details = append(details,
+				fmt.Sprintf("node %q (%s) lacks: %s", n.Name, n.Incarnation, strings.Join(n.Lacks, ", ")))
+		}
 	}
 	return warned("abilities", strings.Join(details, "; "))
+}
+
+// keys names the living nodes that lack the key with which this node encrypts secrets. They hold the alarms of
+// applications whose settings it encrypts.
+func (r *readiness) keys() clockhttp.Check {
+	var details []string
+	for _, n := range r.keeper.Limited() {
+		if n.LacksKey != "" {
+			details = append(details,
+				fmt.Sprintf("node %q (%s) lacks the key %s, with which this node encrypts secrets: give it the key "+
+					"(CLOCKD_SECRET_KEY_FILE) and start it anew", n.Name, n.Incarnation, n.LacksKey))
+		}
+	}
+	return warned("keys", strings.Join(details, "; "))
 }
 
 // name reports whether another node has the same name.

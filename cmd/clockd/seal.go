@@ -26,6 +26,25 @@ func (f keyFlags) form() (*settings.Form, error) {
 	return settingsForm.WithKeys(keys), nil
 }
 
+// nodesHaveKey returns an error with the living nodes that lack the key.
+func nodesHaveKey(ctx context.Context, st store.Store, id string) error {
+	cluster, now, err := clusterOf(ctx, st)
+	if err != nil {
+		return err
+	}
+	var lack []string
+	for i := range cluster.Nodes {
+		if n := &cluster.Nodes[i]; n.Alive(now) && !n.HasKey(id) {
+			lack = append(lack, fmt.Sprintf("%q (%s)", n.Name, n.Incarnation))
+		}
+	}
+	if len(lack) > 0 {
+		return fmt.Errorf("these nodes lack the key %s and could not read what it encrypts: %s. Give it to them "+
+			"(CLOCKD_SECRET_KEY_FILE) and start them anew first", id, strings.Join(lack, ", "))
+	}
+	return nil
+}
+
 // applicationSealCommand encrypts the settings of the time before the key.
 type applicationSealCommand struct {
 	storeFlags
@@ -39,7 +58,7 @@ type applicationSealCommand struct {
 func (*applicationSealCommand) Help() string {
 	return "The command encrypts the secrets in the settings of all applications, and in their history, with the first key of CLOCKD_SECRET_KEY_FILE. " +
 		"It passes over settings with this key. Settings with another key of the file get the first one. " +
-		"Give all nodes the key first: a node without it holds the alarms of these applications. --plain decrypts all. See docs/security.md."
+		"Give all nodes the key first: the command fails while a node without it is alive. --plain decrypts all. See docs/security.md."
 }
 
 // Run seals.
@@ -53,6 +72,11 @@ func (s *applicationSealCommand) Run() error {
 		return usagef("no key is given: CLOCKD_SECRET_KEY_FILE names a file with one, as `openssl rand -base64 32` prints it")
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
+		if !s.Plain {
+			if err := nodesHaveKey(ctx, st, ids[0]); err != nil {
+				return err
+			}
+		}
 		all, err := st.AllSettings(ctx)
 		if err != nil {
 			return err

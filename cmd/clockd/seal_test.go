@@ -29,7 +29,7 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 				files[name] = writtenFile(t, 0o600, text)
 			}
 			env := func(keys string) []string {
-				env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1"}
+				env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1", "CLOCKD_AUTH=none"}
 				if keys != "" {
 					env = append(env, "CLOCKD_SECRET_KEY_FILE="+files[keys])
 				}
@@ -103,11 +103,13 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			run("", 1, "their key 3ba3f5f4 is not given here (CLOCKD_SECRET_KEY_FILE)", "application", "show", "shop")
 			run("", 1, "is not given here", "application", "show", "shop", "--secrets")
 			run("b", 1, "is not given here", "application", "set", "shop", "--max-rings=5")
-			run("b", 1, "3 documents cannot be read", "application", "seal")
+			run("b", 1, "lack the key bdb33976", "application", "seal")
+			run("b", 1, "lack the key bdb33976", "application", "set", "till", "--webhook-url="+address+"/till?hook=hush")
 			run("", exitUsage, "give this command the key 3ba3f5f4 too", "application", "set", "till",
 				"--webhook-url="+address+"/till?hook=hush")
 			run("", 0, "version 2", "application", "set", "till", "--max-rings=5")
 			stop(p)
+			run("b", 1, "3 documents cannot be read", "application", "seal")
 
 			// No node starts without the key. One that runs already holds the alarms of this application alone.
 			out, code := typed(t, append(env(""), "CLOCKD_LISTEN=127.0.0.1:0"), "serve")
@@ -116,7 +118,18 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			}
 			run("a", 0, "decrypted: ", "application", "seal", "--plain")
 			p = start(t, env("")...)
-			run("a", 0, "applications 1", "application", "seal")
+			run("a", 1, "these nodes lack the key 3ba3f5f4", "application", "seal")
+			token := "CLOCKD_TOKEN=" + newToken(t, databaseURL, "ops", "--role=admin")
+			withKey := start(t, append(env("a"), "CLOCKD_AUTH=required")...)
+			eventually(t, "the node with the key names the other", func() bool {
+				details := withKey.details("keys", statusWarning)
+				return len(details) == 1 && strings.Contains(details[0], "lacks the key 3ba3f5f4")
+			})
+			if out, code := typed(t, append(env(""), token), "application", "set", "shop", "--max-rings=6",
+				"--server="+withKey.url); code != 0 {
+				t.Errorf("exit code %d: %s", code, out)
+			}
+			stop(withKey)
 			eventually(t, "the node holds the alarms", func() bool {
 				details := p.details("settings", statusWarning)
 				return len(details) == 1 && strings.Contains(details[0], "the alarms of shop wait") &&
@@ -144,11 +157,11 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			// Another key, and none.
 			p = start(t, env("ba")...)
 			eventually(t, "the alarm rings that was held", func() bool { return h.number() == rings })
-			run("ba", 0, ": documents 3, applications 1 not used any more: 3ba3f5f4", "application", "seal")
+			run("ba", 0, ": documents 4, applications 1 not used any more: 3ba3f5f4", "application", "seal")
 			stop(p)
 			p = start(t, env("b")...)
 			ring(p)
-			run("b", 0, "decrypted: documents 3, applications 1", "application", "seal", "--plain")
+			run("b", 0, "decrypted: documents 4, applications 1", "application", "seal", "--plain")
 			stop(p)
 			if secrets() == 0 {
 				t.Error("no document has secrets")

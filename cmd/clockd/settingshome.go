@@ -84,8 +84,10 @@ func (h *storedHome) history(ctx context.Context, application string, limit int)
 func (h *storedHome) change(
 	ctx context.Context, application, document string, ifVersion int64,
 ) (*shownSettings, error) {
-	if err := h.checkKey(ctx, document); err != nil {
-		return nil, err
+	if h.editor.Form.Hides(document) {
+		if err := h.checkKey(ctx); err != nil {
+			return nil, err
+		}
 	}
 	v, err := h.editor.Change(ctx, settings.Request{
 		Application: application, Document: document, IfVersion: ifVersion, By: clock.Actor{Name: h.by},
@@ -97,10 +99,11 @@ func (h *storedHome) change(
 	return settingsOf(&v), err
 }
 
-// checkKey refuses to store secrets as they are beside encrypted ones: the key was forgotten.
-func (h *storedHome) checkKey(ctx context.Context, document string) error {
-	if len(h.editor.Form.Keys().IDs()) > 0 || !h.editor.Form.Hides(document) {
-		return nil
+// checkKey refuses to store secrets that a node could not read. It also refuses to store them as they are beside
+// encrypted ones: the key was forgotten.
+func (h *storedHome) checkKey(ctx context.Context) error {
+	if ids := h.editor.Form.Keys().IDs(); len(ids) > 0 {
+		return nodesHaveKey(ctx, h, ids[0])
 	}
 	all, err := h.AllSettings(ctx)
 	if err != nil {
@@ -120,11 +123,7 @@ func (h *storedHome) nodes(ctx context.Context) (*confirmations, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := databaseTime(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := h.Cluster(ctx)
+	cluster, now, err := clusterOf(ctx, h)
 	if err != nil {
 		return nil, err
 	}

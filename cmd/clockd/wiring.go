@@ -212,6 +212,7 @@ func newKeeper(
 ) (*lease.Keeper, preload.Ownership, error) {
 	keeperConfig := lease.DefaultConfig()
 	keeperConfig.Name, keeperConfig.Incarnation, keeperConfig.Version, keeperConfig.Streams = cfg.Node, self.incarnation, version, true
+	keeperConfig.SecretKeys = cfg.form.Keys().IDs()
 	deps := lease.Deps{
 		Leaser: st, Time: tb, Address: self.httpAddress, Abilities: abilitiesOfTargets(),
 		Lacks: nodeAbilities.lacks, Why: nodeAbilities.why,

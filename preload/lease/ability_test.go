@@ -39,6 +39,34 @@ func epochs(t *testing.T, leases store.Leaser) (epochs []int64) {
 	return epochs
 }
 
+// A node with a key for secrets names the nodes that lack it.
+func TestNodesWithoutTheKeyAreNamed(t *testing.T) {
+	inCluster(t, func(t *testing.T, leases *storetest.Leases) {
+		keyed := func(name string, keys ...string) *member {
+			cfg := DefaultConfig()
+			cfg.Name, cfg.Incarnation, cfg.SecretKeys = name, name, keys
+			return joinAs(t, leases, cfg)
+		}
+		members := []*member{keyed("a", "new", "old"), keyed("b", "old", "new"), keyed("c", "old"), keyed("d")}
+		time.Sleep(2 * time.Second)
+		for i, want := range []string{"c,d", "d", "d", ""} {
+			var lack []string
+			for _, l := range members[i].Limited() {
+				if l.LacksKey != members[i].cfg.SecretKeys[0] || len(l.Lacks) > 0 {
+					t.Errorf("%s sees %+v", members[i].cfg.Name, l)
+				}
+				lack = append(lack, l.Name)
+			}
+			if got := strings.Join(lack, ","); got != want {
+				t.Errorf("%s sees %q without its key", members[i].cfg.Name, got)
+			}
+		}
+		for _, m := range members {
+			m.leave()
+		}
+	})
+}
+
 // A node that cannot publish yields its shards after two seconds and takes none. It gets its share back when it has
 // been able to publish for some seconds.
 func TestUnableNodeYieldsItsShards(t *testing.T) {

@@ -16,6 +16,7 @@ type Config struct {
 	Name        string        // name of the node, for people; 1 to clock.MaxNodeName bytes
 	Incarnation string        // id of this process, unique among all processes
 	Version     string        // version of the build, for people
+	SecretKeys  []string      // ids of the keys that it has for the secrets of settings; the first encrypts
 	Streams     bool          // true: some applications ring to subscribers of this node's streams; false: none do
 	TTL         time.Duration // time from a renewal to the lease's end; default 1.5s
 	Renew       time.Duration // time between two renewals; default 500ms

@@ -333,7 +333,7 @@ func (k *Keeper) node(now clock.Instant) store.Node {
 	return store.Node{
 		Incarnation: k.cfg.Incarnation, Name: k.cfg.Name, Address: k.address(), Version: k.cfg.Version,
 		Started: k.started, Expires: now.Add(max(k.cfg.TTL, 3*k.took)), Applications: k.applications(),
-		Lacks: k.abilities.announced(), Settings: k.settings(),
+		Lacks: k.abilities.announced(), Settings: k.settings(), SecretKeys: k.cfg.SecretKeys,
 	}
 }
 
@@ -349,7 +349,7 @@ func (k *Keeper) updateMembership(c store.Cluster, now clock.Instant) {
 	nameShared := k.sharesName(c, now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.nameShared, k.limited = nameShared, limitedNodes(c, now)
+	k.nameShared, k.limited = nameShared, k.limitedNodes(c, now)
 	if !after.equal(before) {
 		k.gains.add(before, after)
 		k.membership = after

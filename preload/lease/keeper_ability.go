@@ -8,13 +8,14 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// Limited is a living node whose row says that it lacks abilities.
+// Limited is a living node whose row says that it lacks abilities, or the key with which this node encrypts secrets.
 type Limited struct {
 	Name, Incarnation string
-	Lacks             []string // sorted
+	Lacks             []string // abilities, sorted
+	LacksKey          string   // id of this node's key; empty if the node has it
 }
 
-// Limited returns the living nodes that lack abilities, this node included, as of the last look. The caller must not
+// Limited returns the living nodes that lack something, this node included, as of the last look. The caller must not
 // change the slice.
 func (k *Keeper) Limited() []Limited {
 	k.mu.Lock()
@@ -64,11 +65,16 @@ func (k *Keeper) planMoves(c store.Cluster, now clock.Instant) (take, yield []in
 	return take, nil
 }
 
-// limitedNodes returns the living nodes that lack abilities.
-func limitedNodes(c store.Cluster, now clock.Instant) (nodes []Limited) {
+// limitedNodes returns the living nodes that lack something.
+func (k *Keeper) limitedNodes(c store.Cluster, now clock.Instant) (nodes []Limited) {
 	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Alive(now) && len(n.Lacks) > 0 {
-			nodes = append(nodes, Limited{n.Name, n.Incarnation, n.Lacks})
+		n := &c.Nodes[i]
+		l := Limited{Name: n.Name, Incarnation: n.Incarnation, Lacks: n.Lacks}
+		if keys := k.cfg.SecretKeys; len(keys) > 0 && !n.HasKey(keys[0]) {
+			l.LacksKey = keys[0]
+		}
+		if n.Alive(now) && (len(l.Lacks) > 0 || l.LacksKey != "") {
+			nodes = append(nodes, l)
 		}
 	}
 	return nodes

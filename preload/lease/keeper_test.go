@@ -99,18 +99,24 @@ type member struct {
 // join starts a Keeper with the given name and incarnation.
 func join(t *testing.T, leases store.Leaser, name, incarnation string, streams bool, subscribed ...string) *member {
 	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Name, cfg.Incarnation, cfg.Streams = name, incarnation, streams
+	return joinAs(t, leases, cfg, subscribed...)
+}
+
+// joinAs starts the node of a configuration.
+func joinAs(t *testing.T, leases store.Leaser, cfg Config, subscribed ...string) *member {
+	t.Helper()
 	m := &member{
 		link: &leaserLink{Leaser: leases}, time: &bubbleTime{}, log: &strings.Builder{},
 		subscribed: subscribed, signal: make(chan struct{}, 1), lacks: func() []string { return nil },
 	}
-	cfg := DefaultConfig()
-	cfg.Name, cfg.Incarnation, cfg.Streams = name, incarnation, streams
 	deps := Deps{
 		Leaser: m.link, Time: m.time, Address: func() string { return "" }, Lacks: m.lacksNow,
 		Why: func(string) string { return "nothing listens" }, Log: slog.New(slog.NewTextHandler(m.log, nil)),
 		Registerer: prometheus.NewRegistry(),
 	}
-	if streams {
+	if cfg.Streams {
 		deps.Streams = m
 	}
 	var err error

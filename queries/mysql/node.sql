@@ -2,19 +2,21 @@
 -- Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
 -- one moment. It takes no lock. Empty texts have the collation of their column: TiDB refuses a UNION of two collations.
 -- Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
-SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks, settings FROM node
+SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks, settings, secret_keys FROM node
 UNION ALL
-SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0 FROM build_level
+SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0, _ascii'' COLLATE ascii_bin FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0 FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0, _ascii'' COLLATE ascii_bin FROM shard
 ORDER BY shard, incarnation LIMIT 100000;
 
 -- name: UpsertNode :exec
 -- Writes the row of a node. started keeps its first value.
 -- Index: primary key. Rows: one.
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings, secret_keys)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE name = VALUES(name), address = VALUES(address), version = VALUES(version), expires = VALUES(expires),
-    applications = VALUES(applications), lacks = VALUES(lacks), settings = VALUES(settings);
+    applications = VALUES(applications), lacks = VALUES(lacks), settings = VALUES(settings),
+    secret_keys = VALUES(secret_keys);
 
 -- name: RenewLeases :exec
 -- Renews the leases of a node. A build below the oldest level renews nothing.

@@ -2,22 +2,23 @@
 -- Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
 -- one moment. It takes no lock.
 -- Index: none, both tables are small. Rows: one for each node and each shard; LIMIT is a safety net.
-SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks, settings FROM node
+SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks, settings, secret_keys FROM node
 UNION ALL
-SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0 FROM build_level
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0, '' FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0 FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0, '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000;
 
 -- name: AttendNode :exec
 -- Writes the row of a node, and renews the leases of the node. started keeps its first value. A build below the oldest level renews nothing.
 -- Index: primary key for the node; none for the leases, the table is small. Rows: one, and the node's shards.
 WITH written AS (
-    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings)
+    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings, secret_keys)
     VALUES (sqlc.arg(incarnation), sqlc.arg(name), sqlc.arg(address), sqlc.arg(version), sqlc.arg(started), sqlc.arg(expires),
-        sqlc.arg(applications), sqlc.arg(lacks), sqlc.arg(settings))
+        sqlc.arg(applications), sqlc.arg(lacks), sqlc.arg(settings), sqlc.arg(secret_keys))
     ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings
+        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings,
+        secret_keys = excluded.secret_keys
 )
 UPDATE shard SET expires = sqlc.arg(expires)
 WHERE shard.incarnation = sqlc.arg(incarnation) AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= sqlc.arg(build)::bigint;

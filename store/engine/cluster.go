@@ -90,6 +90,7 @@ type ClusterRow struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // buildLevelShard is the value of Shard in the row that holds the oldest build level.
@@ -110,6 +111,7 @@ func (r *ClusterRow) addTo(c *store.Cluster) {
 			Incarnation: r.Incarnation, Name: r.Owner, Address: r.Address, Version: r.Version,
 			Started: clock.Instant(r.Started), Expires: clock.Instant(r.Expires),
 			Applications: splitLines(r.Applications), Lacks: splitLines(r.Lacks), Settings: r.Settings,
+			SecretKeys: splitLines(r.SecretKeys),
 		})
 	}
 }

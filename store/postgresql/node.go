@@ -21,7 +21,7 @@ func (d *Driver) AttendNode(ctx context.Context, n *store.Node) error {
 		Incarnation: n.Incarnation, Name: n.Name, Address: n.Address, Version: n.Version, Started: int64(n.Started),
 		Expires:      int64(n.Expires),
 		Applications: engine.Lines(n.Applications), Lacks: engine.Lines(n.Lacks), Settings: n.Settings,
-		Build: store.BuildLevel(),
+		SecretKeys: engine.Lines(n.SecretKeys), Build: store.BuildLevel(),
 	})
 }
 

@@ -81,7 +81,7 @@ func testAttend(t *testing.T, f *fixture) {
 
 	again := a // long after its lease's end, and with another start time
 	again.Name, again.Address, again.Version, again.Applications = "näme’", "", "v2", []string{"shop"}
-	again.Settings = 17
+	again.Settings, again.SecretKeys = 17, []string{"0badcafe", "1badcafe"}
 	again.Started, again.Expires, again.Lacks = t0+99, t0+60_000, []string{"amqp", "read"}
 	f.heartbeat(again, t0+3000)
 	again.Started = a.Started
@@ -268,6 +268,7 @@ func testManyNodesAtOnce(t *testing.T, f *fixture) {
 func testShardReport(t *testing.T, f *fixture) {
 	a := node("a", t0+3000)
 	a.Applications, a.Lacks, a.Settings = []string{"bank", "shop"}, []string{"amqp", "read"}, 7
+	a.SecretKeys = []string{"0badcafe", "1badcafe"}
 	f.heartbeat(a, 0)
 	f.take(a, t0, 1, 3)
 	f.take(node("gone", t0+7), t0, 2)
@@ -283,9 +284,10 @@ func testShardReport(t *testing.T, f *fixture) {
 			{"3", "node a", "a", "1", s(t0 + 3000), "1"},
 		})
 	same(t, "node_report",
-		f.report("SELECT incarnation, name, address, version, started, expires, shards, applications, lacks, settings FROM node_report"),
+		f.report(`SELECT incarnation, name, address, version, started, expires, shards, applications, lacks, settings, secret_keys
+			FROM node_report`),
 		[][]string{{"a", "node a", "10.0.0.1:8077", "v1", s(t0 - 60_000), s(t0 + 3000), "2", "bank\nshop", "amqp\nread",
-			"7"}})
+			"7", "0badcafe\n1badcafe"}})
 	f.exec("INSERT INTO node (incarnation, name, address, version, started, expires, applications) VALUES ('old', 'b', '', '', 1, 1, '')")
 	for _, n := range f.cluster().Nodes {
 		same(t, "settings of "+n.Incarnation, n.Settings,

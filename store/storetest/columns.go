@@ -143,6 +143,7 @@ var tables = map[string][]Column{
 		{"applications", false},
 		{"lacks", false},
 		{"settings", false},
+		{"secret_keys", false},
 	},
 }
 
@@ -187,5 +188,5 @@ var views = map[string][]string{
 	},
 	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
 	"node_report": {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications",
-		"lacks", "settings"},
+		"lacks", "settings", "secret_keys"},
 }

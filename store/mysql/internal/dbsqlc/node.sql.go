@@ -48,11 +48,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, arg ForgetNodesParam
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks, settings FROM node
+SELECT CAST(-1 AS SIGNED) AS shard, incarnation, name AS owner, CAST(0 AS SIGNED) AS epoch, expires, address, version, started, applications, lacks, settings, secret_keys FROM node
 UNION ALL
-SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0 FROM build_level
+SELECT -2, _ascii'' COLLATE ascii_bin, '', oldest, 0, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0, _ascii'' COLLATE ascii_bin FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0 FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', _ascii'' COLLATE ascii_bin, 0, _ascii'' COLLATE ascii_bin FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -68,6 +68,7 @@ type ListClusterRow struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
@@ -94,6 +95,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Applications,
 			&i.Lacks,
 			&i.Settings,
+			&i.SecretKeys,
 		); err != nil {
 			return nil, err
 		}
@@ -242,9 +244,11 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings, secret_keys)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE name = VALUES(name), address = VALUES(address), version = VALUES(version), expires = VALUES(expires),
-    applications = VALUES(applications), lacks = VALUES(lacks), settings = VALUES(settings)
+    applications = VALUES(applications), lacks = VALUES(lacks), settings = VALUES(settings),
+    secret_keys = VALUES(secret_keys)
 `
 
 type UpsertNodeParams struct {
@@ -257,6 +261,7 @@ type UpsertNodeParams struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // Writes the row of a node. started keeps its first value.
@@ -272,6 +277,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Applications,
 		arg.Lacks,
 		arg.Settings,
+		arg.SecretKeys,
 	)
 	return err
 }

@@ -207,6 +207,7 @@ type Node struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 type NodeReport struct {
@@ -220,6 +221,7 @@ type NodeReport struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 type RetryReport struct {

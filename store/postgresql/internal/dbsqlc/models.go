@@ -203,6 +203,7 @@ type Node struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 type NodeReport struct {
@@ -216,6 +217,7 @@ type NodeReport struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 type RetryReport struct {

@@ -11,11 +11,12 @@ import (
 
 const AttendNode = `-- name: AttendNode :exec
 WITH written AS (
-    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings)
+    INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings, secret_keys)
     VALUES ($2, $4, $5, $6, $7, $1,
-        $8, $9, $10)
+        $8, $9, $10, $11)
     ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings
+        expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings,
+        secret_keys = excluded.secret_keys
 )
 UPDATE shard SET expires = $1
 WHERE shard.incarnation = $2 AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= $3::bigint
@@ -32,6 +33,7 @@ type AttendNodeParams struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // Writes the row of a node, and renews the leases of the node. started keeps its first value. A build below the oldest level renews nothing.
@@ -48,6 +50,7 @@ func (q *Queries) AttendNode(ctx context.Context, db DBTX, arg AttendNodeParams)
 		arg.Applications,
 		arg.Lacks,
 		arg.Settings,
+		arg.SecretKeys,
 	)
 	return err
 }
@@ -77,11 +80,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, forget int64) error 
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks, settings FROM node
+SELECT (-1)::bigint AS shard, incarnation, name AS owner, 0::bigint AS epoch, expires, address, version, started, applications, lacks, settings, secret_keys FROM node
 UNION ALL
-SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0 FROM build_level
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0, '' FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0 FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0, '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -97,6 +100,7 @@ type ListClusterRow struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
@@ -123,6 +127,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Applications,
 			&i.Lacks,
 			&i.Settings,
+			&i.SecretKeys,
 		); err != nil {
 			return nil, err
 		}

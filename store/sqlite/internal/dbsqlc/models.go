@@ -201,6 +201,7 @@ type Node struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 type NodeReport struct {
@@ -214,6 +215,7 @@ type NodeReport struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 type RetryReport struct {

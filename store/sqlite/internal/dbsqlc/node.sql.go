@@ -31,11 +31,11 @@ func (q *Queries) ForgetNodes(ctx context.Context, db DBTX, forget int64) error 
 }
 
 const ListCluster = `-- name: ListCluster :many
-SELECT CAST(-1 AS INTEGER) AS shard, incarnation, name AS owner, CAST(0 AS INTEGER) AS epoch, expires, address, version, started, applications, lacks, settings FROM node
+SELECT CAST(-1 AS INTEGER) AS shard, incarnation, name AS owner, CAST(0 AS INTEGER) AS epoch, expires, address, version, started, applications, lacks, settings, secret_keys FROM node
 UNION ALL
-SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0 FROM build_level
+SELECT -2, '', '', oldest, 0, '', '', 0, '', '', 0, '' FROM build_level
 UNION ALL
-SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0 FROM shard
+SELECT shard, incarnation, owner, epoch, expires, '', '', 0, '', '', 0, '' FROM shard
 ORDER BY shard, incarnation LIMIT 100000
 `
 
@@ -51,6 +51,7 @@ type ListClusterRow struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // Reads the oldest build level (shard -2, in epoch), all nodes (shard -1), then all leases. One statement reads them all, so they are of
@@ -77,6 +78,7 @@ func (q *Queries) ListCluster(ctx context.Context, db DBTX) ([]ListClusterRow, e
 			&i.Applications,
 			&i.Lacks,
 			&i.Settings,
+			&i.SecretKeys,
 		); err != nil {
 			return nil, err
 		}
@@ -156,9 +158,11 @@ func (q *Queries) TakeShards(ctx context.Context, db DBTX, arg TakeShardsParams)
 }
 
 const UpsertNode = `-- name: UpsertNode :exec
-INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO node (incarnation, name, address, version, started, expires, applications, lacks, settings, secret_keys)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (incarnation) DO UPDATE SET name = excluded.name, address = excluded.address, version = excluded.version,
-    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings
+    expires = excluded.expires, applications = excluded.applications, lacks = excluded.lacks, settings = excluded.settings,
+    secret_keys = excluded.secret_keys
 `
 
 type UpsertNodeParams struct {
@@ -171,6 +175,7 @@ type UpsertNodeParams struct {
 	Applications string
 	Lacks        string
 	Settings     int64
+	SecretKeys   string
 }
 
 // Writes the row of a node. started keeps its first value.
@@ -186,6 +191,7 @@ func (q *Queries) UpsertNode(ctx context.Context, db DBTX, arg UpsertNodeParams)
 		arg.Applications,
 		arg.Lacks,
 		arg.Settings,
+		arg.SecretKeys,
 	)
 	return err
 }

@@ -1,0 +1,14 @@
+-- +goose Up
+-- side by side: yes, because old builds name the columns that they write, and the new one has a default.
+
+-- Ids of the keys of secrets that the node has, one a line, the one that encrypts first; empty: none, or the build does not report them.
+ALTER TABLE node ADD COLUMN secret_keys VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '';
+
+DROP VIEW node_report;
+CREATE VIEW node_report AS
+SELECT n.incarnation, n.name, n.address, n.version,
+       CAST(TIMESTAMPADD(MICROSECOND, n.started * 1000, '1970-01-01') AS DATETIME(3)) AS started,
+       CAST(TIMESTAMPADD(MICROSECOND, n.expires * 1000, '1970-01-01') AS DATETIME(3)) AS expires,
+       (SELECT COUNT(*) FROM shard s WHERE s.incarnation = n.incarnation) AS shards,
+       n.applications, n.lacks, n.settings, n.secret_keys
+FROM node n;
