@@ -56,7 +56,7 @@ var runnablePages = []runnablePage{
 	{file: "operations.md", served: true},
 	{file: "repeat.md", served: true},
 	{file: "reporting.md"},
-	{file: "security.md", served: true, listens: []string{"127.0.0.1:8443", "127.0.0.1:9090"}},
+	{file: "security.md", served: true, listens: []string{"127.0.0.1:8443", "127.0.0.1:8444", "127.0.0.1:9090"}},
 	{file: "upgrade.md"},
 	{file: "targets/grpc.md", served: true},
 	{file: "targets/kafka.md", served: true, notRun: map[string]string{"CLOCKD_KAFKA_BROKERS=": "needs a Kafka"}},

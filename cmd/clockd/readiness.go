@@ -123,7 +123,7 @@ func (r *readiness) keys() clockhttp.Check {
 		if n.LacksKey != "" {
 			details = append(details,
 				fmt.Sprintf("node %q (%s) lacks the key %s, with which this node encrypts secrets: give it the key "+
-					"(CLOCKD_SECRET_KEY_FILE) and start it anew", n.Name, n.Incarnation, n.LacksKey))
+					"(CLOCKD_SECRET_KEY_FILE) and restart it", n.Name, n.Incarnation, n.LacksKey))
 		}
 	}
 	return warned("keys", strings.Join(details, "; "))

@@ -40,7 +40,7 @@ func nodesHaveKey(ctx context.Context, st store.Store, id string) error {
 	}
 	if len(lack) > 0 {
 		return fmt.Errorf("these nodes lack the key %s and could not read what it encrypts: %s. Give it to them "+
-			"(CLOCKD_SECRET_KEY_FILE) and start them anew first", id, strings.Join(lack, ", "))
+			"(CLOCKD_SECRET_KEY_FILE) and restart them first", id, strings.Join(lack, ", "))
 	}
 	return nil
 }
