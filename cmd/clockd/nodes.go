@@ -92,14 +92,28 @@ func (a nodesTable) remarks() []string {
 				fmt.Sprintf("several processes are named %q: give each its own with --node or CLOCKD_NODE", n.Name))
 		}
 	}
-	for i := range a.Nodes {
-		n := &a.Nodes[i]
-		for j := range a.Nodes {
-			if other := &a.Nodes[j]; n.Alive && other.Alive && len(n.SecretKeys) > 0 &&
-				!slices.Contains(other.SecretKeys, n.SecretKeys[0]) {
-				lines = append(lines, fmt.Sprintf("%s (%s) lacks the key %s, with which %s encrypts secrets", other.Name,
-					other.Incarnation, n.SecretKeys[0], n.Name))
+	return append(lines, a.missingKeys()...)
+}
+
+// missingKeys names the living nodes without a key with which others encrypt secrets.
+func (a nodesTable) missingKeys() (lines []string) {
+	alive := slices.DeleteFunc(slices.Clone(a.Nodes), func(n client.Node) bool { return !n.Alive })
+	named := map[string]bool{}
+	for _, n := range alive {
+		if len(n.SecretKeys) == 0 || named[n.SecretKeys[0]] {
+			continue
+		}
+		key := n.SecretKeys[0]
+		named[key] = true
+		var lack []string
+		for _, other := range alive {
+			if !slices.Contains(other.SecretKeys, key) {
+				lack = append(lack, fmt.Sprintf("%s (%s)", other.Name, other.Incarnation))
 			}
+		}
+		if len(lack) > 0 {
+			lines = append(lines, fmt.Sprintf("%s encrypts secrets with the key %s, which these nodes do not report: %s",
+				n.Name, key, strings.Join(lack, ", ")))
 		}
 	}
 	return lines

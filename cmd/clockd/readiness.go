@@ -122,7 +122,7 @@ func (r *readiness) keys() clockhttp.Check {
 	for _, n := range r.keeper.Limited() {
 		if n.LacksKey != "" {
 			details = append(details,
-				fmt.Sprintf("node %q (%s) lacks the key %s, with which this node encrypts secrets: give it the key "+
+				fmt.Sprintf("node %q (%s) reports no key %s, with which this node encrypts secrets: give it the key "+
 					"(CLOCKD_SECRET_KEY_FILE) and restart it", n.Name, n.Incarnation, n.LacksKey))
 		}
 	}

@@ -28,21 +28,25 @@ func (f keyFlags) form() (*settings.Form, error) {
 
 // nodesHaveKey returns an error with the living nodes that lack the key.
 func nodesHaveKey(ctx context.Context, st store.Store, id string) error {
-	cluster, now, err := clusterOf(ctx, st)
-	if err != nil {
-		return err
+	lack, err := livingNodes(ctx, st, func(n *store.Node) bool { return !n.HasKey(id) })
+	if err == nil && lack != "" {
+		err = fmt.Errorf("these nodes report no key %s and could not read its secrets: %s. Give it to them "+
+			"(CLOCKD_SECRET_KEY_FILE) and restart them first. Older builds report no key. A killed node counts for some "+
+			"seconds", id, lack)
 	}
-	var lack []string
+	return err
+}
+
+// livingNodes names the living nodes that fit.
+func livingNodes(ctx context.Context, st store.Store, fits func(*store.Node) bool) (names string, err error) {
+	cluster, now, err := clusterOf(ctx, st)
+	var list []string
 	for i := range cluster.Nodes {
-		if n := &cluster.Nodes[i]; n.Alive(now) && !n.HasKey(id) {
-			lack = append(lack, fmt.Sprintf("%q (%s)", n.Name, n.Incarnation))
+		if n := &cluster.Nodes[i]; n.Alive(now) && fits(n) {
+			list = append(list, fmt.Sprintf("%q (%s)", n.Name, n.Incarnation))
 		}
 	}
-	if len(lack) > 0 {
-		return fmt.Errorf("these nodes lack the key %s and could not read what it encrypts: %s. Give it to them "+
-			"(CLOCKD_SECRET_KEY_FILE) and restart them first", id, strings.Join(lack, ", "))
-	}
-	return nil
+	return strings.Join(list, ", "), err
 }
 
 // applicationSealCommand encrypts the settings of the time before the key.
@@ -106,6 +110,15 @@ func (s *applicationSealCommand) Run() error {
 		case s.Plain:
 			_, _ = fmt.Fprintln(stdout, "no secret is encrypted now: take the keys away from all nodes")
 		case len(ids) > 1:
+			others, err := livingNodes(ctx, st,
+				func(n *store.Node) bool { return len(n.SecretKeys) == 0 || n.SecretKeys[0] != ids[0] })
+			if err != nil {
+				return err
+			}
+			if others != "" {
+				return fmt.Errorf("these nodes still encrypt with another key: %s. Put the key %s first there, restart them, "+
+					"and repeat the command before you take a key away", others, ids[0])
+			}
 			_, _ = fmt.Fprintf(stdout, "not used any more: %s\n", strings.Join(ids[1:], ", "))
 		}
 		return nil

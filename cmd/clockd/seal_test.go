@@ -21,7 +21,7 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			databaseURL := migrated(t, e.open(t))
 			h, address := startHooks(t)
 			files := map[string]string{}
-			for name, keys := range map[string]string{"a": "a", "ba": "b a", "b": "b"} {
+			for name, keys := range map[string]string{"a": "a", "ba": "b a", "ab": "a b", "b": "b"} {
 				var text string
 				for _, letter := range strings.Fields(keys) {
 					text += base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))) + "\n"
@@ -103,8 +103,8 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			run("", 1, "their key 3ba3f5f4 is not given here (CLOCKD_SECRET_KEY_FILE)", "application", "show", "shop")
 			run("", 1, "is not given here", "application", "show", "shop", "--secrets")
 			run("b", 1, "is not given here", "application", "set", "shop", "--max-rings=5")
-			run("b", 1, "lack the key bdb33976", "application", "seal")
-			run("b", 1, "lack the key bdb33976", "application", "set", "till", "--webhook-url="+address+"/till?hook=hush")
+			run("b", 1, "report no key bdb33976", "application", "seal")
+			run("b", 1, "report no key bdb33976", "application", "set", "till", "--webhook-url="+address+"/till?hook=hush")
 			run("", exitUsage, "give this command the key 3ba3f5f4 too", "application", "set", "till",
 				"--webhook-url="+address+"/till?hook=hush")
 			run("", 0, "version 2", "application", "set", "till", "--max-rings=5")
@@ -118,12 +118,12 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			}
 			run("a", 0, "decrypted: ", "application", "seal", "--plain")
 			p = start(t, env("")...)
-			run("a", 1, "these nodes lack the key 3ba3f5f4", "application", "seal")
+			run("a", 1, "these nodes report no key 3ba3f5f4", "application", "seal")
 			token := "CLOCKD_TOKEN=" + newToken(t, databaseURL, "ops", "--role=admin")
 			withKey := start(t, append(env("a"), "CLOCKD_AUTH=required")...)
 			eventually(t, "the node with the key names the other", func() bool {
 				details := withKey.details("keys", statusWarning)
-				return len(details) == 1 && strings.Contains(details[0], "lacks the key 3ba3f5f4")
+				return len(details) == 1 && strings.Contains(details[0], "reports no key 3ba3f5f4")
 			})
 			if out, code := typed(t, append(env(""), token), "application", "set", "shop", "--max-rings=6",
 				"--server="+withKey.url); code != 0 {
@@ -158,7 +158,9 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			p = start(t, env("ba")...)
 			eventually(t, "the alarm rings that was held", func() bool { return h.number() == rings })
 			run("ba", 0, ": documents 4, applications 1 not used any more: 3ba3f5f4", "application", "seal")
+			run("ab", 1, "these nodes still encrypt with another key", "application", "seal")
 			stop(p)
+			run("ba", 0, "not used any more: 3ba3f5f4", "application", "seal")
 			p = start(t, env("b")...)
 			ring(p)
 			run("b", 0, "decrypted: documents 4, applications 1", "application", "seal", "--plain")

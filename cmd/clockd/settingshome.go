@@ -84,7 +84,7 @@ func (h *storedHome) history(ctx context.Context, application string, limit int)
 func (h *storedHome) change(
 	ctx context.Context, application, document string, ifVersion int64,
 ) (*shownSettings, error) {
-	if h.editor.Form.Hides(document) {
+	if h.hides(ctx, application, document) {
 		if err := h.checkKey(ctx); err != nil {
 			return nil, err
 		}
@@ -97,6 +97,20 @@ func (h *storedHome) change(
 		err = usage(withField(err))
 	}
 	return settingsOf(&v), err
+}
+
+// hides reports whether the document has secrets, or may keep secrets to encrypt.
+func (h *storedHome) hides(ctx context.Context, application, document string) bool {
+	form := h.editor.Form
+	if form.Hides(document) || len(form.Keys().IDs()) == 0 {
+		return form.Hides(document)
+	}
+	v, err := h.Settings(ctx, application)
+	if err != nil {
+		return false // the change fails likewise
+	}
+	kept, err := form.Open(application, v.Document)
+	return err == nil && form.Hides(kept)
 }
 
 // checkKey refuses to store secrets that a node could not read. It also refuses to store them as they are beside
