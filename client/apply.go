@@ -73,6 +73,9 @@ func readResults(ctx context.Context, body io.Reader, lines *lineSource, yield f
 	for results.Scan() {
 		var r Result
 		if err := json.Unmarshal(results.Bytes(), &r); err != nil {
+			if ctx.Err() != nil || results.Err() != nil {
+				break // half a line, where the stream was cut
+			}
 			return unreadable(http.StatusOK, err)
 		}
 		if count++; r.Line != count {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net"
 	"net/http"
@@ -149,6 +150,26 @@ func TestApplyStopsWithItsCaller(t *testing.T) {
 		last = err
 	}
 	if failed := refused(t, last, ""); !errors.Is(last, context.Canceled) || !failed.Unconfirmed || made == 0 {
+		t.Errorf("%+v", failed)
+	}
+}
+
+// Half a line at the end of a cancelled stream is no fault of the service.
+func TestApplyCancelledInALineReportsTheCancel(t *testing.T) {
+	t.Parallel()
+	c, _ := faulty(t, times(1, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		_, _ = io.WriteString(w, `{"line":1,"business_id":"x","status":201}`+"\n"+`{"line":2,"busi`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range c.Apply(ctx, applicationOf(t), slices.Values(sets(3))) {
+		cancel()
+		last = err
+	}
+	if failed := refused(t, last, ""); !errors.Is(last, context.Canceled) || !failed.Unconfirmed {
 		t.Errorf("%+v", failed)
 	}
 }
