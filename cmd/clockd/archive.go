@@ -197,10 +197,8 @@ func (i *importCommand) imports(ctx context.Context, st store.Store, form *setti
 	if !is {
 		return errNoArchive
 	}
-	if ids := form.Keys().IDs(); len(ids) > 0 {
-		if err := nodesHaveKey(ctx, st, ids[0]); err != nil {
-			return err
-		}
+	if err := nodesHaveKey(ctx, st, form.Keys()); err != nil {
+		return err
 	}
 	log, now, named := i.logger(), archive.Result{}, 0
 	report := every(progressInterval, func() { log.Info("importing", "count", now.Created, "line", now.Line) })

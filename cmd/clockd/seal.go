@@ -26,8 +26,12 @@ func (f keyFlags) form() (*settings.Form, error) {
 	return settingsForm.WithKeys(keys), nil
 }
 
-// nodesHaveKey returns an error with the living nodes that lack the key.
-func nodesHaveKey(ctx context.Context, st store.Store, id string) error {
+// nodesHaveKey returns an error with the living nodes that lack the key with which a command encrypts, if it has one.
+func nodesHaveKey(ctx context.Context, st store.Store, keys settings.Keys) error {
+	if len(keys.IDs()) == 0 {
+		return nil
+	}
+	id := keys.IDs()[0]
 	lack, err := livingNodes(ctx, st, func(n *store.Node) bool { return !n.HasKey(id) })
 	if err == nil && lack != "" {
 		err = fmt.Errorf("these nodes report no key %s and could not read its secrets: %s. Give it to them "+
@@ -77,7 +81,7 @@ func (s *applicationSealCommand) Run() error {
 	}
 	return s.withStore(func(ctx context.Context, st store.Store) error {
 		if !s.Plain {
-			if err := nodesHaveKey(ctx, st, ids[0]); err != nil {
+			if err := nodesHaveKey(ctx, st, form.Keys()); err != nil {
 				return err
 			}
 		}

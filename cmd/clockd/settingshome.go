@@ -102,8 +102,11 @@ func (h *storedHome) change(
 // hides reports whether the document has secrets, or may keep secrets to encrypt.
 func (h *storedHome) hides(ctx context.Context, application, document string) bool {
 	form := h.editor.Form
-	if form.Hides(document) || len(form.Keys().IDs()) == 0 {
-		return form.Hides(document)
+	if form.Hides(document) {
+		return true
+	}
+	if len(form.Keys().IDs()) == 0 {
+		return false // kept secrets stay as they are
 	}
 	v, err := h.Settings(ctx, application)
 	if err != nil {
@@ -116,8 +119,8 @@ func (h *storedHome) hides(ctx context.Context, application, document string) bo
 // checkKey refuses to store secrets that a node could not read. It also refuses to store them as they are beside
 // encrypted ones: the key was forgotten.
 func (h *storedHome) checkKey(ctx context.Context) error {
-	if ids := h.editor.Form.Keys().IDs(); len(ids) > 0 {
-		return nodesHaveKey(ctx, h, ids[0])
+	if keys := h.editor.Form.Keys(); len(keys.IDs()) > 0 {
+		return nodesHaveKey(ctx, h, keys)
 	}
 	all, err := h.AllSettings(ctx)
 	if err != nil {
