@@ -44,6 +44,7 @@ const (
 	CodeBackfillRuns     = "backfill_runs" // an alarm has one backfill at a time
 	CodeUnknownToken     = "unknown_token"
 	CodeTokenUnchanged   = "token_unchanged" // the token does not allow the change
+	CodeMissingKey       = "missing_key"     // a node has no key of encrypted settings
 	CodeConditionFailed  = "condition_failed"
 	CodeUnavailable      = "unavailable"
 	CodeOverloaded       = "overloaded"     // the application has too many requests in the queue

@@ -160,17 +160,14 @@ func (f *Form) Open(application, stored string) (document string, err error) {
 		}
 		return string(plain), nil
 	}
-	return "", notOpened(codeMissingKey, fmt.Sprintf("the settings are encrypted, and their key %.8s is not given here "+
+	return "", notOpened(clock.CodeMissingKey, fmt.Sprintf("the settings are encrypted, and their key %.8s is not given here "+
 		"(CLOCKD_SECRET_KEY_FILE)", box.Key))
 }
-
-// codeMissingKey is the code of settings whose key is not given.
-const codeMissingKey = "missing_key"
 
 // MissingKey reports whether err says that the key of settings is not given.
 func MissingKey(err error) bool {
 	e, is := errors.AsType[*clock.Error](err)
-	return is && e.Code == codeMissingKey
+	return is && e.Code == clock.CodeMissingKey
 }
 
 // Sealed reports whether err says that sealed settings cannot be opened, whatever the reason.

@@ -63,14 +63,14 @@ type Watch struct {
 	source Source
 	log    *slog.Logger
 	notify func(before, after *Snapshot, changed []string) // see OnChange
-	noteTo func(changes int64)                             // see OnRead
+	noteTo []func(changes int64)                           // see OnRead
 
 	snapshot atomic.Pointer[Snapshot] // never nil
 }
 
 // NewWatch returns a Watch without settings. Load reads them.
 func NewWatch(form *Form, source Source, log *slog.Logger) *Watch {
-	w := &Watch{form: form, source: source, log: log, notify: func(_, _ *Snapshot, _ []string) {}, noteTo: func(int64) {}}
+	w := &Watch{form: form, source: source, log: log, notify: func(_, _ *Snapshot, _ []string) {}}
 	w.ChangePoll = clock.NewChangePoll(clock.ChangePollDeps{
 		Count: source.SettingChanges, Read: w.readAll, Part: "settings of applications", Log: log,
 	})
@@ -84,9 +84,9 @@ func (w *Watch) OnChange(notify func(before, after *Snapshot, changed []string))
 	w.notify = notify
 }
 
-// OnRead sets the function that is called after each read of all settings, after the function of OnChange. The settings
-// that apply have at least this number of changes. It must not block. Call OnRead before Load.
-func (w *Watch) OnRead(note func(changes int64)) { w.noteTo = note }
+// OnRead adds a function that is called after each read of all settings, after the function of OnChange. The settings
+// that apply have at least this number of changes. It must not block. Call OnRead before Load or Run.
+func (w *Watch) OnRead(note func(changes int64)) { w.noteTo = append(w.noteTo, note) }
 
 // Paused returns the names of the paused applications, sorted. Safe for concurrent use.
 func (w *Watch) Paused() []string {
@@ -137,7 +137,9 @@ func (w *Watch) readAll(ctx context.Context, changes int64) error {
 		return err
 	}
 	w.replace(stored)
-	w.noteTo(changes)
+	for _, note := range w.noteTo {
+		note(changes)
+	}
 	return nil
 }
 

@@ -25,7 +25,10 @@ func (g *claimGate) joined() {
 }
 
 // closed reports whether no claim may start.
-func (g *claimGate) closed() bool {
-	age, joinedAt := g.settings.Age(), g.joinedAt.Load()
-	return joinedAt == nil || age > settings.HoldAfter || age > time.Since(*joinedAt)
+func (g *claimGate) closed() bool { return g.starting() || g.settings.Age() > settings.HoldAfter }
+
+// starting reports whether the settings were not read yet after the first write of the node's row.
+func (g *claimGate) starting() bool {
+	joinedAt := g.joinedAt.Load()
+	return joinedAt == nil || g.settings.Age() > time.Since(*joinedAt)
 }

@@ -26,6 +26,48 @@ func (f keyFlags) form() (*settings.Form, error) {
 	return settingsForm.WithKeys(keys), nil
 }
 
+// guarded is a database that takes no settings with secrets which a node could not read.
+type guarded struct {
+	store.Store
+	form *settings.Form
+}
+
+// ChangeSettings refuses encrypted secrets while a living node lacks their key. It also refuses plain secrets beside
+// encrypted ones: the key was forgotten here.
+func (g guarded) ChangeSettings(ctx context.Context, change settings.Change) (settings.Version, error) {
+	var err error
+	switch {
+	case settings.KeyOf(change.Document) != "":
+		err = nodesHaveKey(ctx, g.Store, g.form.Keys())
+	case g.form.Hides(change.Document):
+		err = g.plainSecrets(ctx)
+	}
+	if err != nil {
+		return settings.Version{}, err
+	}
+	return g.Store.ChangeSettings(ctx, change)
+}
+
+// plainSecrets returns an error if the database has encrypted secrets.
+func (g guarded) plainSecrets(ctx context.Context) error {
+	all, err := g.AllSettings(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if id := settings.KeyOf(all[i].Document); id != "" {
+			return lacksKey(fmt.Sprintf("the secrets of this database are encrypted, and their key %s is not given here "+
+				"(CLOCKD_SECRET_KEY_FILE)", id))
+		}
+	}
+	return nil
+}
+
+// lacksKey returns a refusal of secrets.
+func lacksKey(why string) error {
+	return &clock.Error{Kind: clock.ErrConflict, Code: clock.CodeMissingKey, Detail: why}
+}
+
 // nodesHaveKey returns an error with the living nodes that lack the key with which a command encrypts, if it has one.
 func nodesHaveKey(ctx context.Context, st store.Store, keys settings.Keys) error {
 	if len(keys.IDs()) == 0 {
@@ -34,9 +76,9 @@ func nodesHaveKey(ctx context.Context, st store.Store, keys settings.Keys) error
 	id := keys.IDs()[0]
 	lack, err := livingNodes(ctx, st, func(n *store.Node) bool { return !n.HasKey(id) })
 	if err == nil && lack != "" {
-		err = fmt.Errorf("these nodes report no key %s and could not read its secrets: %s. Give it to them "+
+		err = lacksKey(fmt.Sprintf("these nodes report no key %s and could not read its secrets: %s. Give it to them "+
 			"(CLOCKD_SECRET_KEY_FILE) and restart them first. Older builds report no key. A killed node counts for some "+
-			"seconds", id, lack)
+			"seconds", id, lack))
 	}
 	return err
 }
@@ -108,6 +150,11 @@ func (s *applicationSealCommand) Run() error {
 			done = "decrypted"
 		}
 		_, _ = fmt.Fprintf(stdout, "%s: documents %d, applications %d\n", done, documents, applications)
+		if !s.Plain { // a node may have joined meanwhile
+			if err := nodesHaveKey(ctx, st, form.Keys()); err != nil {
+				return err
+			}
+		}
 		switch {
 		case failed > 0:
 			return fmt.Errorf("%d documents cannot be read and stay as they are", failed)

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -105,9 +107,10 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			run("b", 1, "is not given here", "application", "set", "shop", "--max-rings=5")
 			run("b", 1, "report no key bdb33976", "application", "seal")
 			run("b", 1, "report no key bdb33976", "application", "set", "till", "--webhook-url="+address+"/till?hook=hush")
-			run("", exitUsage, "give this command the key 3ba3f5f4 too", "application", "set", "till",
+			run("", 1, "their key 3ba3f5f4 is not given here", "application", "set", "till",
 				"--webhook-url="+address+"/till?hook=hush")
 			run("", 0, "version 2", "application", "set", "till", "--max-rings=5")
+			run("b", 0, "version 1", "application", "reset", "fresh")
 			stop(p)
 			run("b", 1, "3 documents cannot be read", "application", "seal")
 
@@ -119,17 +122,35 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			run("a", 0, "decrypted: ", "application", "seal", "--plain")
 			p = start(t, env("")...)
 			run("a", 1, "these nodes report no key 3ba3f5f4", "application", "seal")
+			// Settings that were kept plain, or hold nothing to encrypt, do not ask for the key.
+			run("a", 0, "unchanged", "application", "set", "shop", "--max-rings=4")
+			run("a", 0, "version 3", "application", "reset", "till")
 			token := "CLOCKD_TOKEN=" + newToken(t, databaseURL, "ops", "--role=admin")
 			withKey := start(t, append(env("a"), "CLOCKD_AUTH=required")...)
 			eventually(t, "the node with the key names the other", func() bool {
 				details := withKey.details("keys", statusWarning)
 				return len(details) == 1 && strings.Contains(details[0], "reports no key 3ba3f5f4")
 			})
-			if out, code := typed(t, append(env(""), token), "application", "set", "shop", "--max-rings=6",
-				"--server="+withKey.url); code != 0 {
-				t.Errorf("exit code %d: %s", code, out)
+			setOnServer := func(code int, says string) {
+				t.Helper()
+				out, got := typed(t, append(env(""), token), "application", "set", "shop", "--max-rings=6",
+					"--server="+withKey.url)
+				if got != code || !strings.Contains(out, says) {
+					t.Errorf("exit code %d, not %d, or no %q in %s", got, code, says, out)
+				}
 			}
+			setOnServer(1, "these nodes report no key 3ba3f5f4")
+			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the node without the key counts as dead", func() bool {
+				return len(withKey.details("keys", statusWarning)) == 0
+			})
+			setOnServer(0, "version 4")
 			stop(withKey)
+			if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
 			eventually(t, "the node holds the alarms", func() bool {
 				details := p.details("settings", statusWarning)
 				return len(details) == 1 && strings.Contains(details[0], "the alarms of shop wait") &&
@@ -151,7 +172,7 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			if n := secrets(); n != 0 {
 				t.Errorf("%d imported documents have secrets", n)
 			}
-			run("ba", 0, "settings=2", "import", "--merge", file)
+			run("ba", 0, "settings=3", "import", "--merge", file)
 			databaseURL = source
 
 			// Another key, and none.
@@ -176,6 +197,39 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			default:
 			}
 			run("", 0, "settings_unseal shop", "audit", "--limit=50", "--server="+p.url)
+		})
+	}
+}
+
+// A node does not go on if settings were encrypted with a key that it lacks, before its row could tell this.
+func TestNodeEndsIfASealDidNotSeeIt(t *testing.T) {
+	t.Parallel()
+	for _, e := range chosen("postgresql") {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := migrated(t, e.open(t))
+			key := "CLOCKD_SECRET_KEY=" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a", 32)))
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, "CLOCKD_AUTH=none"}
+			if out, code := typed(t, env, "application", "set", "shop",
+				"--webhook-url=https://shop.example/?hook=hush"); code != 0 {
+				t.Fatalf("exit code %d: %s", code, out)
+			}
+			unlock := lockRows(t, databaseURL, "LOCK TABLE node IN EXCLUSIVE MODE")
+			p := starting(t, env...)
+			p.awaitListening()
+			p.must(http.StatusOK, http.MethodGet, "/v1/applications/shop/settings", nil) // it has read the settings
+			if out, code := typed(t, append(env, key), "application", "seal"); code != 0 {
+				t.Fatalf("exit code %d: %s", code, out)
+			}
+			unlock()
+			select {
+			case <-p.exited:
+				if !strings.Contains(p.log.String(), "shop: the settings are encrypted, and their key 3ba3f5f4") {
+					t.Errorf("the log has no reason: %s", p.log)
+				}
+			case <-time.After(time.Minute):
+				t.Error("the node goes on without the key")
+			}
 		})
 	}
 }

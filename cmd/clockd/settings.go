@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -59,13 +60,36 @@ func keysGiven(cfg *config, watch *settings.Watch, log *slog.Logger) func(contex
 		if ids := cfg.form.Keys().IDs(); len(ids) > 0 {
 			log.Info("secrets of settings are encrypted", "key", ids[0], "former_keys", strings.Join(ids[1:], " "))
 		}
-		for _, s := range watch.Snapshot().All() {
-			if settings.MissingKey(s.Unreadable) {
-				return fmt.Errorf("%s: %w. Name a file with the key. If the key is lost, give each of these applications "+
-					"new settings: clockd application reset", s.Stored.Application, s.Unreadable)
-			}
+		return missingKey(watch)
+	}
+}
+
+// missingKey returns an error with an application whose key is not given, if there is one.
+func missingKey(watch *settings.Watch) error {
+	for _, s := range watch.Snapshot().All() {
+		if settings.MissingKey(s.Unreadable) {
+			return fmt.Errorf("%s: %w. Name a file with the key. If the key is lost, give each of these applications "+
+				"new settings: clockd application reset", s.Stored.Application, s.Unreadable)
 		}
-		return nil
+	}
+	return nil
+}
+
+// pollSettings returns the run of the settings. It fails if a key is missing for a change of the time before this node's
+// row was written: a person who encrypted settings could not see this node.
+func pollSettings(watch *settings.Watch, gate *claimGate) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		var missing error
+		watch.OnRead(func(int64) {
+			if err := missingKey(watch); err != nil && gate.starting() {
+				missing = err
+				stop()
+			}
+		})
+		err := watch.Run(ctx)
+		return errors.Join(err, missing)
 	}
 }
 

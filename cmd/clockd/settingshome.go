@@ -53,7 +53,7 @@ type storedHome struct {
 func newStoredHome(st store.Store, form *settings.Form, by string) *storedHome {
 	now := func(ctx context.Context) (clock.Instant, error) { return databaseTime(ctx, st) }
 	return &storedHome{st, settings.NewEditor(settings.EditorDeps{
-		Form: form, Stored: st, Now: now, Trusted: true, // who has the database and its key has the values
+		Form: form, Stored: guarded{st, form}, Now: now, Trusted: true, // who has the database and its key has the values
 	}), by}
 }
 
@@ -84,11 +84,6 @@ func (h *storedHome) history(ctx context.Context, application string, limit int)
 func (h *storedHome) change(
 	ctx context.Context, application, document string, ifVersion int64,
 ) (*shownSettings, error) {
-	if h.hides(ctx, application, document) {
-		if err := h.checkKey(ctx); err != nil {
-			return nil, err
-		}
-	}
 	v, err := h.editor.Change(ctx, settings.Request{
 		Application: application, Document: document, IfVersion: ifVersion, By: clock.Actor{Name: h.by},
 		Quotas: true,
@@ -97,42 +92,6 @@ func (h *storedHome) change(
 		err = usage(withField(err))
 	}
 	return settingsOf(&v), err
-}
-
-// hides reports whether the document has secrets, or may keep secrets to encrypt.
-func (h *storedHome) hides(ctx context.Context, application, document string) bool {
-	form := h.editor.Form
-	if form.Hides(document) {
-		return true
-	}
-	if len(form.Keys().IDs()) == 0 {
-		return false // kept secrets stay as they are
-	}
-	v, err := h.Settings(ctx, application)
-	if err != nil {
-		return false // the change fails likewise
-	}
-	kept, err := form.Open(application, v.Document)
-	return err == nil && form.Hides(kept)
-}
-
-// checkKey refuses to store secrets that a node could not read. It also refuses to store them as they are beside
-// encrypted ones: the key was forgotten.
-func (h *storedHome) checkKey(ctx context.Context) error {
-	if keys := h.editor.Form.Keys(); len(keys.IDs()) > 0 {
-		return nodesHaveKey(ctx, h, keys)
-	}
-	all, err := h.AllSettings(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		if id := settings.KeyOf(all[i].Document); id != "" {
-			return usagef("the secrets of this database are encrypted: give this command the key %s too "+
-				"(CLOCKD_SECRET_KEY_FILE)", id)
-		}
-	}
-	return nil
 }
 
 func (h *storedHome) nodes(ctx context.Context) (*confirmations, error) {

@@ -49,6 +49,7 @@ type parts struct {
 	Config     *config
 	Timebase   *clock.Timebase
 	Settings   *settings.Watch
+	Gate       *claimGate
 	Access     *access.Watch
 	Trail      *access.Trail
 	Targets    *targets
@@ -111,7 +112,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	}
 	r := &runner{log: log, shutdown: shutdown}
 	r.own(lc, component{name: "database clock", run: p.Timebase.Run})
-	r.own(lc, component{name: "settings", run: p.Settings.Run})
+	r.own(lc, component{name: "settings", run: pollSettings(p.Settings, p.Gate)})
 	r.own(lc, component{name: "access", run: p.Access.Run})
 	r.own(lc, component{name: "audit", run: p.Trail.Run})
 	r.own(lc, component{name: "stats", run: p.Recorder.Run})
@@ -312,7 +313,7 @@ func newServer(
 		return nil, err
 	}
 	editor := settings.NewEditor(settings.EditorDeps{
-		Form: cfg.form, Stored: st, DefaultTarget: targets.byDefault,
+		Form: cfg.form, Stored: guarded{st, cfg.form}, DefaultTarget: targets.byDefault,
 		Now: func(context.Context) (clock.Instant, error) { return nodes.timebase.AtLeast() },
 	})
 	applied := &settingsView{Editor: editor, watch: watch, targets: targets, subscribers: subscribed}
