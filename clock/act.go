@@ -15,11 +15,11 @@ type Act struct {
 	ID int64
 	At Instant
 	Actor
-	// Action is kick, discard, pause, resume, trigger, backfill, end_backfill, settings, token_create, token_rotate,
-	// token_revoke, denied or login (package access).
+	// Action is kick, discard, pause, resume, trigger, backfill, end_backfill, bulk_start, bulk_stop, settings,
+	// settings_seal, settings_unseal, token_create, token_rotate, token_revoke, denied or login (package access).
 	Action      string
 	Application string // "": none
-	Subject     string // business id, or id of a token; "": the application itself
+	Subject     string // business id, or id of a token or job; "": the application itself
 	Before      string // JSON of what has changed; "": there was nothing
 	After       string // JSON
 }

@@ -350,17 +350,17 @@ type Audit interface {
 
 // Jobs stores jobs that change many alarms (package clock/bulk).
 type Jobs interface {
-	// AddJob stores a new job, with Revision 1.
-	AddJob(ctx context.Context, j clock.JobRecord) error
+	// AddJob stores a new job, with Revision 1, and the act of its start.
+	AddJob(ctx context.Context, j clock.JobRecord, act clock.Act) error
 	// Job returns a job, or clock.ErrNotFound.
 	Job(ctx context.Context, id string) (clock.JobRecord, error)
 	// OpenJobs returns at most limit jobs that have not ended, the oldest first.
 	OpenJobs(ctx context.Context, limit int) ([]clock.JobRecord, error)
 	// Jobs returns at most limit jobs, the newest first.
 	Jobs(ctx context.Context, limit int) ([]clock.JobRecord, error)
-	// ChangeJob writes EndedAt, Owner, LeaseUntil and Document of a job, and adds one to its revision. It writes
-	// nothing, and returns false, if the job has another revision than j.Revision.
-	ChangeJob(ctx context.Context, j clock.JobRecord) (written bool, err error)
+	// ChangeJob writes EndedAt, Owner, LeaseUntil and Document of a job, adds one to its revision, and stores the acts
+	// that led to this. It writes nothing, and returns false, if the job has another revision than j.Revision.
+	ChangeJob(ctx context.Context, j clock.JobRecord, acts ...clock.Act) (written bool, err error)
 	// DeleteJobs deletes the jobs that ended before the instant (exclusive).
 	DeleteJobs(ctx context.Context, before clock.Instant) error
 }

@@ -30,11 +30,11 @@ type Alarms interface {
 
 // Store keeps jobs. See store.Jobs.
 type Store interface {
-	AddJob(ctx context.Context, j clock.JobRecord) error
+	AddJob(ctx context.Context, j clock.JobRecord, act clock.Act) error
 	Job(ctx context.Context, id string) (clock.JobRecord, error)
 	OpenJobs(ctx context.Context, limit int) ([]clock.JobRecord, error)
 	Jobs(ctx context.Context, limit int) ([]clock.JobRecord, error)
-	ChangeJob(ctx context.Context, j clock.JobRecord) (written bool, err error)
+	ChangeJob(ctx context.Context, j clock.JobRecord, acts ...clock.Act) (written bool, err error)
 	DeleteJobs(ctx context.Context, before clock.Instant) error
 }
 
@@ -89,8 +89,8 @@ func (r *Runner) freeze(f *Filter) (now clock.Instant, err error) {
 	return now, f.Validate()
 }
 
-// Start stores a job that a node takes soon.
-func (r *Runner) Start(ctx context.Context, f Filter, by string) (*Job, error) {
+// Start stores a job that a node takes soon. by is who starts it, as the job shows; actor is who, as the audit has it.
+func (r *Runner) Start(ctx context.Context, f Filter, by string, actor clock.Actor) (*Job, error) {
 	now, err := r.freeze(&f)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (r *Runner) Start(ctx context.Context, f Filter, by string) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.store.AddJob(ctx, record); err != nil {
+	if err := r.store.AddJob(ctx, record, j.startAct(actor)); err != nil {
 		return nil, err
 	}
 	clock.Signal(r.wake)
@@ -149,7 +149,7 @@ func (r *Runner) Jobs(ctx context.Context) ([]*Job, error) {
 }
 
 // Stop ends a job after the page under way. A job that has ended stays as it is.
-func (r *Runner) Stop(ctx context.Context, id string) (*Job, error) {
+func (r *Runner) Stop(ctx context.Context, id string, actor clock.Actor) (*Job, error) {
 	for range stopTries {
 		j, err := r.Job(ctx, id)
 		if err != nil || j.EndedAt != clock.NoInstant || j.Stop {
@@ -163,7 +163,7 @@ func (r *Runner) Stop(ctx context.Context, id string) (*Job, error) {
 		if j.Status == Waiting {
 			j.EndedAt, j.Left = now, true
 		}
-		written, err := r.write(ctx, j)
+		written, err := r.write(ctx, j, j.stopAct(now, actor))
 		if err != nil || written {
 			clock.Signal(r.wake)
 			j.Status = j.statusAt(now)
@@ -174,13 +174,13 @@ func (r *Runner) Stop(ctx context.Context, id string) (*Job, error) {
 		Detail: fmt.Sprintf("job %.64q changes too fast; repeat later", id)}
 }
 
-// write writes the row of a job, and returns false if it has another revision.
-func (r *Runner) write(ctx context.Context, j *Job) (bool, error) {
+// write writes the row of a job with the acts that led to it, and returns false if it has another revision.
+func (r *Runner) write(ctx context.Context, j *Job, acts ...clock.Act) (bool, error) {
 	record, err := j.next()
 	if err != nil {
 		return false, err
 	}
-	written, err := r.store.ChangeJob(ctx, record)
+	written, err := r.store.ChangeJob(ctx, record, acts...)
 	if written {
 		record.Revision++
 		j.record = record

@@ -54,7 +54,7 @@ func (s *scripted) Submit(_ context.Context, op clock.Op) *clock.Pending {
 	return clock.Decided(op, clock.Decision{Verdict: clock.Refuse, Err: errs[0]})
 }
 
-func (s *scripted) AddJob(_ context.Context, j clock.JobRecord) error {
+func (s *scripted) AddJob(_ context.Context, j clock.JobRecord, _ clock.Act) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs[j.ID] = j
@@ -86,7 +86,7 @@ func (s *scripted) Jobs(context.Context, int) (jobs []clock.JobRecord, err error
 	return jobs, nil
 }
 
-func (s *scripted) ChangeJob(_ context.Context, j clock.JobRecord) (bool, error) {
+func (s *scripted) ChangeJob(_ context.Context, j clock.JobRecord, _ ...clock.Act) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jobs[j.ID].Revision != j.Revision {
@@ -112,7 +112,7 @@ func (s *scripted) run(t *testing.T, action Action, most time.Duration) *Job {
 	if action == Shift {
 		f.ShiftMillis = 1000
 	}
-	j, err := r.Start(ctx, f, "ann")
+	j, err := r.Start(ctx, f, "ann", clock.Actor{})
 	if err != nil {
 		t.Fatal(err)
 	}

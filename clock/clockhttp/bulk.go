@@ -22,10 +22,10 @@ import (
 // Bulk changes many alarms by filters. *bulk.Runner implements it.
 type Bulk interface {
 	Count(ctx context.Context, f bulk.Filter) (bulk.Selection, error)
-	Start(ctx context.Context, f bulk.Filter, by string) (*bulk.Job, error)
+	Start(ctx context.Context, f bulk.Filter, by string, actor clock.Actor) (*bulk.Job, error)
 	Job(ctx context.Context, id string) (*bulk.Job, error)
 	Jobs(ctx context.Context) ([]*bulk.Job, error)
-	Stop(ctx context.Context, id string) (*bulk.Job, error)
+	Stop(ctx context.Context, id string, actor clock.Actor) (*bulk.Job, error)
 }
 
 var _ Bulk = (*bulk.Runner)(nil)
@@ -67,7 +67,7 @@ func (s *Server) startBulk(c echo.Context) error {
 	}
 	ctx, cancel := lastingContext(c, clientWait(c))
 	defer cancel()
-	job, err := s.bulk.Start(ctx, request.filter, request.by)
+	job, err := s.bulk.Start(ctx, request.filter, request.by, *front.Actor(c.Request()))
 	return s.respondJob(ctx, c, http.StatusCreated, job, err)
 }
 
@@ -96,7 +96,7 @@ func (s *Server) stopBulk(c echo.Context) error {
 	defer cancel()
 	job, err := s.coveredJob(ctx, c)
 	if err == nil {
-		job, err = s.bulk.Stop(ctx, job.ID)
+		job, err = s.bulk.Stop(ctx, job.ID, *front.Actor(c.Request()))
 	}
 	return s.respondJob(ctx, c, http.StatusOK, job, err)
 }

@@ -28,7 +28,7 @@ func (f *fixedBulk) Count(_ context.Context, filter bulk.Filter) (bulk.Selection
 	return bulk.Selection{FrozenAt: 1_800_000_000_000, Count: 3, Complete: true, Samples: []string{"a", `"b"`}}, filter.Validate()
 }
 
-func (f *fixedBulk) Start(_ context.Context, filter bulk.Filter, by string) (*bulk.Job, error) {
+func (f *fixedBulk) Start(_ context.Context, filter bulk.Filter, by string, _ clock.Actor) (*bulk.Job, error) {
 	f.started, f.by = append(f.started, filter), append(f.by, by)
 	return f.job(), filter.Validate()
 }
@@ -46,7 +46,7 @@ func (f *fixedBulk) Jobs(context.Context) ([]*bulk.Job, error) {
 	return []*bulk.Job{f.job(), broken}, nil
 }
 
-func (f *fixedBulk) Stop(_ context.Context, id string) (*bulk.Job, error) {
+func (f *fixedBulk) Stop(_ context.Context, id string, _ clock.Actor) (*bulk.Job, error) {
 	f.stopped++
 	return f.Job(context.Background(), id)
 }

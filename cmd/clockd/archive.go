@@ -194,7 +194,7 @@ func (i *importCommand) Run() error {
 	return errors.Join(i.imports(ctx, st, form, file), st.Close())
 }
 
-// importer returns the name of the person that imports, for the history of settings.
+// importer returns the name of the person at the command, for the history of settings.
 func importer() string {
 	by := "import by " + personName()
 	return by[:min(len(by), settings.MaxChangedBy)]

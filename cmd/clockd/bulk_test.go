@@ -78,9 +78,12 @@ func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 			if err != nil || a.RingAt.Sub(before.RingAt) != 30*time.Minute || a.Generation != 2 {
 				t.Errorf("shifted from %v to %v, %v", before.RingAt, a.RingAt, err)
 			}
-			has(run(false, "start", "shop", "pause", "--due-after", a.RingAt.Add(-time.Minute).Format(time.RFC3339Nano), "--due-before", a.RingAt.Add(time.Minute).Format(time.RFC3339Nano)), "2 changed")
+			has(run(false, "start", "shop", "pause",
+				"--due-after", a.RingAt.Add(-time.Minute).Format(time.RFC3339Nano),
+				"--due-before", a.RingAt.Add(time.Minute).Format(time.RFC3339Nano)), "2 changed")
 			has(run(false, "start", "shop", "resume", "--json"), `"status":"done"`, `"changed":2`, `"refused":{}`)
-			has(run(false, "start", "shop", "cancel", "--frozen-at", before.CreatedAt.Add(-time.Second).Format(time.RFC3339Nano)), "0 changed")
+			has(run(false, "start", "shop", "cancel",
+				"--frozen-at", before.CreatedAt.Add(-time.Second).Format(time.RFC3339Nano)), "0 changed")
 			has(run(false, "start", "shop", "cancel"), "4 changed")
 			for application, want := range map[string]client.State{"bank": client.Scheduled, "shop": client.Cancelled} {
 				if a, err := c.Get(t.Context(), application, "a-1"); err != nil || a.State != want {
@@ -174,10 +177,11 @@ func TestBulkJobGoesOnAfterTheDeathOfItsNode(t *testing.T) {
 	}
 }
 
-// TestBulkJobIsStopped stops a job. Some alarms are changed, the others are not.
+// TestBulkJobIsStopped stops a job. Some alarms are changed, the others are not. The audit has the start and the stop.
 func TestBulkJobIsStopped(t *testing.T) {
 	t.Parallel()
-	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
+	databaseURL := sqliteFile(t)
+	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
 	const number = 30_000
 	p.fill("crowded", number)
 	c, err := client.New(p.url)
@@ -198,6 +202,12 @@ func TestBulkJobIsStopped(t *testing.T) {
 	end := ended(t, c, job.ID)
 	if end.Status != "stopped" || end.Changed == 0 || end.Changed >= number {
 		t.Errorf("job %s", end.Raw)
+	}
+	var acts int
+	err = openDatabase(t, databaseURL).QueryRowContext(t.Context(), `SELECT count(*) FROM audit
+		WHERE application = 'crowded' AND subject = '`+job.ID+`' AND action IN ('bulk_start', 'bulk_stop')`).Scan(&acts)
+	if err != nil || acts != 2 {
+		t.Errorf("acts on the job: %d, %v", acts, err)
 	}
 	jobs, err := c.BulkJobs(t.Context())
 	if err != nil || !slices.ContainsFunc(jobs, func(j *client.BulkJob) bool { return j.ID == job.ID }) {

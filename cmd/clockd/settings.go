@@ -94,7 +94,7 @@ func pollSettings(watch *settings.Watch, gate *claimGate) func(context.Context) 
 }
 
 // routeBySettings makes the loop follow the settings: at each change, the addressees with another route than before are
-// routed anew.
+// routed again.
 func routeBySettings(watch *settings.Watch, targets *targets, loop *ring.Loop) {
 	watch.OnChange(func(before, after *settings.Snapshot, changed []string) {
 		was, is := targets.routerOf(before), targets.routerOf(after)

@@ -11,17 +11,25 @@ import (
 
 // Jobs reads and writes the table bulk_job.
 type Jobs interface {
-	// AddJob inserts a job.
-	AddJob(ctx context.Context, row *JobRow) error
 	// ReadJob returns a job, or sql.ErrNoRows.
 	ReadJob(ctx context.Context, id string) (JobRow, error)
 	// ReadJobs returns at most limit jobs, the newest first. With open it returns only jobs that have not ended, the
 	// oldest first.
 	ReadJobs(ctx context.Context, open bool, limit int) ([]JobRow, error)
-	// WriteJob writes a job if its revision is row.Revision. It returns how many rows it wrote: 1 or 0.
-	WriteJob(ctx context.Context, row *JobRow) (int64, error)
+	// BeginJobs begins a transaction that changes jobs.
+	BeginJobs(ctx context.Context) (JobsTx, error)
 	// DeleteJobs deletes the jobs that ended before the instant.
 	DeleteJobs(ctx context.Context, before clock.Instant) error
+}
+
+// JobsTx is a transaction that changes jobs.
+type JobsTx interface {
+	Tx
+	ActsTx
+	// AddJob inserts a job.
+	AddJob(ctx context.Context, row *JobRow) error
+	// WriteJob writes a job if its revision is row.Revision. It returns how many rows it wrote: 1 or 0.
+	WriteJob(ctx context.Context, row *JobRow) (int64, error)
 }
 
 // JobRow is a row of the table bulk_job. The row types of each engine's generated code convert to it.
@@ -52,9 +60,16 @@ func jobRow(j *clock.JobRecord) *JobRow {
 
 var _ store.Jobs = (*Store)(nil)
 
-// AddJob stores a new job.
-func (s *Store) AddJob(ctx context.Context, j clock.JobRecord) error {
-	return s.replayed(ctx, "add a job", func(ctx context.Context) error { return s.driver.AddJob(ctx, jobRow(&j)) })
+// AddJob stores a new job, and the act of its start.
+func (s *Store) AddJob(ctx context.Context, j clock.JobRecord, act clock.Act) error {
+	return s.replayed(ctx, "add a job", func(ctx context.Context) error {
+		return InTx(ctx, s.driver.BeginJobs, func(t JobsTx) error {
+			if err := t.AddJob(ctx, jobRow(&j)); err != nil {
+				return err
+			}
+			return addActs(ctx, t, act)
+		})
+	})
 }
 
 // Job returns a job.
@@ -89,12 +104,16 @@ func (s *Store) jobs(ctx context.Context, open bool, limit int) (jobs []clock.Jo
 	return jobs, err
 }
 
-// ChangeJob writes the next state of a job.
-func (s *Store) ChangeJob(ctx context.Context, j clock.JobRecord) (written bool, err error) {
+// ChangeJob writes the next state of a job, and the acts that led to it.
+func (s *Store) ChangeJob(ctx context.Context, j clock.JobRecord, acts ...clock.Act) (written bool, err error) {
 	err = s.replayed(ctx, "write a job", func(ctx context.Context) error {
-		n, err := s.driver.WriteJob(ctx, jobRow(&j))
-		written = n == 1
-		return err
+		return InTx(ctx, s.driver.BeginJobs, func(t JobsTx) error {
+			n, err := t.WriteJob(ctx, jobRow(&j))
+			if written = n == 1; err != nil || !written {
+				return err
+			}
+			return addActs(ctx, t, acts...)
+		})
 	})
 	return written, err
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// AddJob inserts a job (AddJob).
-func (d *Driver) AddJob(ctx context.Context, row *engine.JobRow) error {
-	return d.q.AddJob(ctx, d.leases, dbsqlc.AddJobParams(*row))
-}
-
 // ReadJob reads a job (GetJob).
 func (d *Driver) ReadJob(ctx context.Context, id string) (engine.JobRow, error) {
 	row, err := d.q.GetJob(ctx, d.leases, id)
@@ -29,9 +24,23 @@ func (d *Driver) ReadJobs(ctx context.Context, open bool, limit int) ([]engine.J
 	return engine.Column(rows, func(r *dbsqlc.BulkJob) engine.JobRow { return engine.JobRow(*r) }), err
 }
 
+// BeginJobs begins a transaction that changes jobs.
+func (d *Driver) BeginJobs(ctx context.Context) (engine.JobsTx, error) {
+	t, err := d.beginChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// AddJob inserts a job (AddJob).
+func (t *changeTx) AddJob(ctx context.Context, row *engine.JobRow) error {
+	return t.d.q.AddJob(ctx, t.tx, dbsqlc.AddJobParams(*row))
+}
+
 // WriteJob writes a job (WriteJob).
-func (d *Driver) WriteJob(ctx context.Context, row *engine.JobRow) (int64, error) {
-	return d.q.WriteJob(ctx, d.leases, dbsqlc.WriteJobParams{
+func (t *changeTx) WriteJob(ctx context.Context, row *engine.JobRow) (int64, error) {
+	return t.d.q.WriteJob(ctx, t.tx, dbsqlc.WriteJobParams{
 		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID,
 		Revision: row.Revision,
 	})

@@ -41,7 +41,7 @@ func listSettingHistory(
 	}), err
 }
 
-// changeTx is a transaction that changes settings or tokens.
+// changeTx is a transaction that changes settings, tokens or jobs.
 type changeTx struct {
 	*tx
 	q *dbsqlc.Queries

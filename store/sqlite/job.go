@@ -8,11 +8,6 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// AddJob inserts a job (AddJob).
-func (d *Driver) AddJob(ctx context.Context, row *engine.JobRow) error {
-	return engine.InTx(ctx, d.begin, func(t *writeTx) error { return t.q.AddJob(ctx, t, dbsqlc.AddJobParams(*row)) })
-}
-
 // ReadJob reads a job (GetJob).
 func (d *Driver) ReadJob(ctx context.Context, id string) (engine.JobRow, error) {
 	row, err := d.q.GetJob(ctx, d.loading, id)
@@ -29,17 +24,26 @@ func (d *Driver) ReadJobs(ctx context.Context, open bool, limit int) ([]engine.J
 	return engine.Column(rows, func(r *dbsqlc.BulkJob) engine.JobRow { return engine.JobRow(*r) }), err
 }
 
+// BeginJobs begins a transaction that changes jobs.
+func (d *Driver) BeginJobs(ctx context.Context) (engine.JobsTx, error) {
+	t, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// AddJob inserts a job (AddJob).
+func (t *writeTx) AddJob(ctx context.Context, row *engine.JobRow) error {
+	return t.q.AddJob(ctx, t, dbsqlc.AddJobParams(*row))
+}
+
 // WriteJob writes a job (WriteJob).
-func (d *Driver) WriteJob(ctx context.Context, row *engine.JobRow) (written int64, err error) {
-	p := dbsqlc.WriteJobParams{
+func (t *writeTx) WriteJob(ctx context.Context, row *engine.JobRow) (int64, error) {
+	return t.q.WriteJob(ctx, t, dbsqlc.WriteJobParams{
 		EndedAt: row.EndedAt, Owner: row.Owner, LeaseUntil: row.LeaseUntil, Document: row.Document, ID: row.ID,
 		Revision: row.Revision,
-	}
-	err = engine.InTx(ctx, d.begin, func(t *writeTx) (err error) {
-		written, err = t.q.WriteJob(ctx, t, p)
-		return err
 	})
-	return written, err
 }
 
 // DeleteJobs deletes old jobs (DeleteJobs).

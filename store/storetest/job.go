@@ -19,18 +19,24 @@ func job(id string, at clock.Instant) clock.JobRecord {
 	}
 }
 
+// actOn returns an act on a job.
+func actOn(j clock.JobRecord, action string) clock.Act {
+	return clock.Act{At: j.CreatedAt, Action: action, Application: "shop", Subject: j.ID, After: "{}"}
+}
+
 func (f *fixture) changeJob(j clock.JobRecord) bool {
 	f.t.Helper()
-	written, err := f.ChangeJob(f.t.Context(), j)
+	written, err := f.ChangeJob(f.t.Context(), j, actOn(j, "bulk_stop"))
 	ok(f.t, err, "change a job")
 	return written
 }
 
-// testJobs demands that jobs read back as written, and that a job with another revision is not written.
+// testJobs demands that jobs read back as written, and that a job with another revision is not written. The acts are
+// those of the changes that were written.
 func testJobs(t *testing.T, f *fixture) {
 	a, b, c := job("A", t0), job("B", t0+1), job("C", t0+2)
 	for _, j := range []clock.JobRecord{b, a, c} {
-		ok(t, f.AddJob(t.Context(), j), "add a job")
+		ok(t, f.AddJob(t.Context(), j, actOn(j, "bulk_start")), "add a job")
 	}
 	list := func(list func(context.Context, int) ([]clock.JobRecord, error), limit int) []clock.JobRecord {
 		jobs, err := list(t.Context(), limit)
@@ -53,6 +59,11 @@ func testJobs(t *testing.T, f *fixture) {
 	if _, err := f.Job(t.Context(), unknown.ID); !errors.Is(err, clock.ErrNotFound) {
 		t.Errorf("an unknown job: %v", err)
 	}
+	var acts []string
+	for _, act := range f.acts(clock.ActsQuery{Application: "shop", Limit: 10}) {
+		acts = append(acts, act.Action+" "+act.Subject[len(act.Subject)-1:])
+	}
+	same(t, "acts", acts, []string{"bulk_stop B", "bulk_start C", "bulk_start A", "bulk_start B"})
 	ok(t, f.DeleteJobs(t.Context(), t0+50), "delete jobs")
 	same(t, "jobs after the deletion of earlier ends", len(list(f.Jobs, 10)), 3)
 	ok(t, f.DeleteJobs(t.Context(), t0+51), "delete jobs")
@@ -62,7 +73,7 @@ func testJobs(t *testing.T, f *fixture) {
 // testRacingJobs demands that one of several concurrent writers of one revision wins.
 func testRacingJobs(t *testing.T, f *fixture) {
 	j := job("A", t0)
-	ok(t, f.AddJob(t.Context(), j), "add a job")
+	ok(t, f.AddJob(t.Context(), j, actOn(j, "bulk_start")), "add a job")
 	for round := range 10 {
 		j.Revision = int64(round + 1)
 		var g errgroup.Group

@@ -1,0 +1,51 @@
+package bulk
+
+import (
+	"time"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// actFilter is what the act of a start says: the filter.
+type actFilter struct {
+	Action    Action   `json:"action"`
+	States    []string `json:"states"`
+	Prefix    string   `json:"prefix,omitempty"`
+	DueAfter  string   `json:"due_after,omitempty"`
+	DueBefore string   `json:"due_before,omitempty"`
+	Shift     string   `json:"shift,omitempty"`
+	FrozenAt  string   `json:"frozen_at"`
+	Note      string   `json:"note,omitempty"`
+}
+
+// startAct returns the act of the job's start.
+func (j *Job) startAct(by clock.Actor) clock.Act {
+	f := actFilter{Action: j.Action, Prefix: j.Prefix, FrozenAt: j.FrozenAt.String(), Note: j.Note}
+	for _, state := range j.States {
+		f.States = append(f.States, state.String())
+	}
+	if j.DueAfter != clock.NoInstant {
+		f.DueAfter = j.DueAfter.String()
+	}
+	if j.DueBefore != clock.NoInstant {
+		f.DueBefore = j.DueBefore.String()
+	}
+	if j.ShiftMillis != 0 {
+		f.Shift = (time.Duration(j.ShiftMillis) * time.Millisecond).String()
+	}
+	return clock.Act{
+		At: j.CreatedAt, Actor: by, Action: "bulk_start", Application: j.Application, Subject: j.ID,
+		After: clock.ActJSON(f),
+	}
+}
+
+// stopAct returns the act of a person who stops the job.
+func (j *Job) stopAct(now clock.Instant, by clock.Actor) clock.Act {
+	type state struct {
+		Changed int `json:"changed"` // up to the last page that was written
+	}
+	return clock.Act{
+		At: now, Actor: by, Action: "bulk_stop", Application: j.Application, Subject: j.ID,
+		After: clock.ActJSON(state{j.Changed}),
+	}
+}
