@@ -24,4 +24,7 @@
 //	                           answer is repeated; the fault is told to Failed
 //	message is not a ring      rejected: the broker drops it or dead-letters it     the fault is told to Failed
 //	Handle panics              the program ends: the messages come again            a restart
+//
+// The account in Consumer.URL and its permissions at RabbitMQ decide what a program may do. Access tokens of the service
+// have no use here.
 package amqp
