@@ -4,7 +4,7 @@
 // check.mjs [FOLDER]: with a folder, it keeps screenshots of all pages there, in light and dark.
 
 import {createServer, request as forward} from 'node:http';
-import {execSync} from 'node:child_process';
+import {execFileSync, execSync} from 'node:child_process';
 import {mkdir, readFile} from 'node:fs/promises';
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -139,7 +139,7 @@ const checks = {
 
   async 'keys move between pages, and can be turned off'({page, service}) {
     await visit(page, service.url, '');
-    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gf', 'Forecast'], ['gu', 'Audit'], ['go', 'Overview']]) {
+    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['go', 'Overview']]) {
       for (const key of keys) await page.keyboard.press(key);
       await page.waitForFunction(text => document.querySelector('h1').textContent === text, heading);
       assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1');
@@ -317,9 +317,77 @@ const checks = {
     await page.waitForSelector('.notice.done');
     assert.equal(await dead(), before - 9);
     await visit(page, service.url, view('dead', {application: 'shop', prefix: 'card-'}));
-    assert.match(await confirmed(page, '[data-bulk=kick]'), /Application\s+shop[\s\S]*dead and expired[\s\S]*card-[\s\S]*Alarms\s+4/);
-    await page.waitForSelector('.notice.done');
-    assert.equal(await dead(), before - 13);
+    const kicked = await dead() - before + 9 + await page.locator('tbody tr').count();
+    assert.match(await confirmed(page, '[data-bulk=kick]'), /Kick \d alarms\?[\s\S]*Application\s+shop[\s\S]*dead, expired[\s\S]*card-[\s\S]*For example\s+card-/);
+    await page.waitForSelector('.summary .badge.rung');
+    assert.match(await page.innerText('.summary'), /(\d) of \1 alarms kicked\./);
+    assert.equal(await dead(), before - 9 - kicked);
+  },
+
+  async 'all alarms of a filter are changed by a job, which can be stopped'({page, service}) {
+    const alarms = Array.from({length: 1000}, (_, i) => ({business_id: `bulk-${String(i).padStart(4, '0')}`, delay: '9h'}));
+    for (const application of ['bulk-a', 'bulk-b']) await service.call('POST', `/v1/applications/${application}/alarms`, {set: alarms});
+    await service.call('PUT', alarm('bulk-a', 'bulk-x'), {delay: '9h'});
+    await visit(page, service.url, view('alarms', {application: 'bulk-a', prefix: 'bulk-', state: 'scheduled,rung'}));
+    await page.click('summary');
+    assert.deepEqual(await page.locator('[data-bulk]:disabled').allInnerTexts(), ['Resume all', 'Kick all', 'Discard all']);
+    await page.click('[data-bulk=pause]');
+    await page.waitForSelector('dialog #typed');
+    assert.match(await page.innerText('dialog'), /Pause 1,001 alarms\?[\s\S]*scheduled[\s\S]*begins with\s+bulk-/);
+    assert.ok(await page.isDisabled('dialog button.primary'));
+    await page.fill('dialog #note', 'no <b>stock</b>');
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'bulk-confirmation.png')});
+    await service.call('PUT', alarm('bulk-a', 'bulk-later'), {delay: '9h'});
+    await page.fill('dialog #typed', 'bulk-a');
+    await page.click('dialog button.primary');
+    await page.waitForSelector('.summary .badge.rung');
+    assert.match(await page.innerText('main'), /1,001 of 1,001 alarms paused\.[\s\S]*no <b>stock<\/b>/);
+    assert.ok(await page.isHidden('[data-action=stop]'));
+    assert.equal((await service.call('GET', alarm('bulk-a', 'bulk-later'))).body.state, 'scheduled');
+    execSync((await (async () => {
+      await page.getByRole('button', {name: 'command', exact: true}).click();
+      return page.evaluate(() => navigator.clipboard.readText());
+    })()).replace(/^clockd/, program), {stdio: 'pipe'});
+    assert.equal((await service.call('GET', alarm('bulk-a', 'bulk-later'))).body.state, 'paused');
+
+    await visit(page, service.url, view('alarms', {application: 'bulk-b'}));
+    const {ring_at: before} = (await service.call('GET', alarm('bulk-b', 'bulk-0000'))).body;
+    await page.click('summary');
+    await page.click('[data-bulk=shift]');
+    await page.fill('#asked-shift', 'soon');
+    await page.click('dialog button.primary');
+    await page.waitForSelector('.notice.failed');
+    assert.match(await page.innerText('.notice.failed'), /Nothing was shifted: shift is "soon"/);
+    await page.click('[data-bulk=shift]');
+    await page.fill('#asked-shift', '-30m');
+    await page.click('dialog button.primary');
+    assert.match(await confirmed(page, 'dialog #note'), /Shift 1,000 alarms\?[\s\S]*-30m/);
+    await page.waitForSelector('.summary .badge.rung');
+    const {ring_at: after} = (await service.call('GET', alarm('bulk-b', 'bulk-0000'))).body;
+    assert.equal(Date.parse(before) - Date.parse(after), 1800_000);
+
+    const job = {id: 'JOB', status: 'running', application: 'shop', action: 'cancel', state: ['scheduled'], prefix: '', due_after: null, due_before: null, shift: null, frozen_at: before, by: 'ann', note: null, created_at: before, ended_at: null, changed: 7, refused: {already_rung: 2}};
+    let stops = 0;
+    await page.route('**/v1/bulk/JOB', route => route.fulfill({json: job}));
+    await page.route('**/v1/bulk/JOB/stop', route => { stops++; Object.assign(job, {status: 'stopped', ended_at: before}); return route.fulfill({json: job}); });
+    await visit(page, service.url, view('jobs', {job: 'JOB', of: 30}));
+    assert.match(await page.innerText('.summary'), /7 of 30 alarms cancelled, 2 refused \(already_rung: 2\)\./);
+    job.changed = 8;
+    await page.focus('[data-action=stop]');
+    await page.waitForFunction(() => document.querySelector('.sentence').innerText.startsWith('8 of 30'));
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.summary .badge.cancelled');
+    assert.equal(stops, 1);
+    await page.unrouteAll();
+    await page.click('text=All jobs');
+    await page.waitForSelector('tbody tr');
+    assert.match(await page.innerText('tbody'), /Shift[\s\S]*bulk-b[\s\S]*by -30m[\s\S]*done[\s\S]*1,000/);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'jobs.png'), fullPage: true});
+    await checkAccessibility(page, 'jobs', allRules);
+    await page.locator('tbody a', {hasText: 'Pause'}).first().click();
+    await page.waitForSelector('.summary');
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'job.png'), fullPage: true});
+    await checkAccessibility(page, 'a job', allRules);
   },
 
   async 'the console works below a prefix'({browser, faults, service}) {
@@ -409,6 +477,79 @@ const checks = {
       assert.ok(!stored.includes(closed.texts.ops), 'the token is stored');
       await page.reload();
       await page.waitForSelector('.sign-in');
+    } finally {
+      await page.context().close();
+      await closed.stop();
+    }
+  },
+
+  async 'an admin changes settings, and sees what differs'({browser, faults, page: open, service}) {
+    await visit(open, service.url, view('application', {application: 'shop'}));
+    await confirmed(open, '[data-action=pause]');
+    await open.waitForSelector('.notice.failed');
+    assert.match(await open.innerText('.notice.failed'), /not changed: [\s\S]*token/);
+
+    const closed = await startService({boss: 'admin'});
+    const page = await openTab(browser, faults);
+    const bearer = {Authorization: `Bearer ${closed.texts.boss}`};
+    const settings = '/v1/applications/shop/settings';
+    const stored = async () => (await closed.call('GET', settings, undefined, bearer)).body;
+    try {
+      await visit(page, closed.url, view('application', {application: 'shop'}));
+      await page.fill('#token', closed.texts.boss);
+      await page.locator('.sign-in button').click();
+      const edit = async text => {
+        await page.click('[data-action=edit]');
+        await page.fill('#settings', text);
+        await page.keyboard.press('Tab');
+        await page.keyboard.press('Enter');
+      };
+      await edit('{"max_rings": }');
+      await page.waitForSelector('.notice.failed');
+      assert.match(await page.innerText('.notice.failed'), /no JSON/);
+      await edit('{"max_ringz": 3}');
+      await page.click('dialog button.primary');
+      await page.waitForFunction(() => /not changed: [\s\S]*max_ringz/.test(document.querySelector('.notice.failed')?.innerText));
+      assert.equal(await page.inputValue('#settings'), '{"max_ringz": 3}', 'the text is lost');
+      await edit('{"target":"webhook","webhook":{"url":"https://shop.example/?key=hush","secrets":["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"],"headers":{"x-key":"hush"}}}');
+      await page.waitForSelector('dialog .diff');
+      assert.match(await page.innerText('dialog .diff'), /\+ {3}"target": "webhook"/);
+      if (screenshots) await page.screenshot({path: path.join(screenshots, 'settings-diff.png')});
+      await checkAccessibility(page, 'the differences of settings', allRules);
+      await page.click('dialog button.primary');
+      await page.waitForSelector('.notice.done');
+      assert.match(await page.innerText('.notice.done'), /version 1 now/);
+      await page.waitForFunction(() => !document.querySelector('.loading'));
+
+      await page.click('[data-action=edit]');
+      const shown = await page.inputValue('#settings');
+      assert.ok(!shown.includes('hush') && shown.includes('"x-key": "..."'), shown);
+      if (screenshots) await page.screenshot({path: path.join(screenshots, 'settings-edit.png'), fullPage: true});
+      await checkAccessibility(page, 'the editor of settings', allRules);
+      await page.fill('#settings', shown.replace(/\}\s*$/, ',"max_rings":3}'));
+      await page.locator('main form button.primary').click();
+      assert.deepEqual(await page.locator('dialog .diff ins').allInnerTexts(), ['+   },\n', '+   "max_rings": 3\n']);
+      assert.equal((await closed.call('PUT', settings, {...(await stored()).settings, max_rings: 9}, bearer)).status, 200);
+      await page.click('dialog button.primary');
+      await page.waitForSelector('.notice.failed');
+      assert.match(await page.innerText('.notice.failed'), /somebody else has changed them/);
+      assert.equal((await stored()).settings.max_rings, 9);
+
+      await visit(page, closed.url, view('overview'));
+      await page.fill('#token', closed.texts.boss);
+      await page.locator('.sign-in button').click();
+      await page.waitForSelector('.tiles');
+      await page.click('#pages [data-view=applications]');
+      await page.waitForSelector('tbody a.id');
+      await page.click('tbody a.id');
+      for (const [action, paused] of [['pause', true], ['resume', undefined]]) {
+        await page.waitForSelector(`[data-action=${action}]`);
+        await confirmed(page, `[data-action=${action}]`);
+        await page.waitForSelector(`[data-action=${action}]`, {state: 'detached'});
+        assert.equal((await stored()).settings.paused, paused);
+      }
+      const secrets = execFileSync(program, ['application', 'show', 'shop', '--secrets'], {env: {CLOCKD_DATABASE_URL: closed.database}, encoding: 'utf8', stdio: 'pipe'});
+      assert.match(secrets, /key=hush[\s\S]*"x-key":"hush"/);
     } finally {
       await page.context().close();
       await closed.stop();

@@ -9,8 +9,8 @@ import path from 'node:path';
 /** The program under test. */
 export const program = path.resolve(import.meta.dirname, '../../bin/clockd');
 
-/** Starts clockd on a free port. tokens are the roles of the tokens that it gets, by name; without tokens it needs none. Returns its address, the texts
- * of its tokens, a function for requests, and a function that stops it. */
+/** Starts clockd on a free port. tokens are the roles of the tokens that it gets, by name; without tokens it needs none. Returns its address, its
+ * database, the texts of its tokens, a function for requests, and a function that stops it. */
 export async function startService(tokens = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), 'clockd-console-'));
   const database = `sqlite:${folder}/clockd.db`;
@@ -39,7 +39,7 @@ export async function startService(tokens = {}) {
     await ended;
     await rm(folder, {recursive: true, force: true});
   };
-  return {url, texts, stop, log: () => log, call: (method, target, body, headers) => call(url, method, target, body, headers)};
+  return {url, database, texts, stop, log: () => log, call: (method, target, body, headers) => call(url, method, target, body, headers)};
 }
 
 /** Sends a request and returns the status and the JSON of the response. */

@@ -52,11 +52,11 @@ export function getWithText(path, signal) {
   return call('GET', path, {signal, accept: []});
 }
 
-/** Sends a change. Without a generation it has no condition. */
-export async function act(method, path, {generation, body, signal} = {}) {
+/** Sends a change, with a body or with the text of one. Without a generation, or a version, it has no condition. */
+export async function act(method, path, {generation, body, text, signal} = {}) {
   const headers = {};
   if (generation !== undefined) headers['If-Match'] = `"${generation}"`;
-  return (await call(method, path, {headers, body: body === undefined ? undefined : JSON.stringify(body), signal, accept: []})).body;
+  return (await call(method, path, {headers, body: body === undefined ? text : JSON.stringify(body), signal, accept: []})).body;
 }
 
 async function call(method, path, {query, signal, headers = {}, body, accept}) {

@@ -15,11 +15,12 @@ import * as applications from './page-applications.js';
 import * as audit from './page-audit.js';
 import * as dead from './page-dead.js';
 import * as forecast from './page-forecast.js';
+import * as jobs from './page-jobs.js';
 import * as nodes from './page-nodes.js';
 import * as overview from './page-overview.js';
 import * as search from './page-search.js';
 
-const pages = {overview, alarms, applications, dead, forecast, nodes, audit, search, alarm, application};
+const pages = {overview, alarms, applications, dead, jobs, forecast, nodes, audit, search, alarm, application};
 
 // The pages in the navigation, each with its key after g.
 const navigation = [
@@ -27,6 +28,7 @@ const navigation = [
   {view: 'alarms', name: 'Alarms', key: 'a'},
   {view: 'applications', name: 'Applications', key: 'p'},
   {view: 'dead', name: 'Dead alarms', key: 'd'},
+  {view: 'jobs', name: 'Jobs', key: 'j'},
   {view: 'forecast', name: 'Forecast', key: 'f'},
   {view: 'nodes', name: 'Nodes', key: 'n'},
   {view: 'audit', name: 'Audit', key: 'u'},

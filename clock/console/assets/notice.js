@@ -1,6 +1,7 @@
 // Messages to the person, also read by screen readers.
 
 import {el, replace} from './dom.js';
+import {hasToken} from './api.js';
 
 const area = document.getElementById('notice');
 
@@ -12,12 +13,16 @@ export function notify(kind, ...content) {
 /** Removes the message. */
 export function clear() { replace(area); }
 
-/** Returns what to do about a failure of a request. */
-export function remedy(problem) {
+/** Returns why a request failed, and what to do about it. */
+export function reason(problem) {
+  return [problem.message.replace(/[^.!?]$/, '$&.'), remedy(problem)].filter(Boolean).join(' ');
+}
+
+function remedy(problem) {
   switch (true) {
     case problem.status === 0: return 'Check that clockd runs and that this machine reaches it, then try again.';
     case problem.status === 401: return 'Sign in with an access token.';
-    case problem.code === 'forbidden': return 'Use a token whose role and applications allow it.';
+    case problem.code === 'forbidden' && hasToken(): return 'Use a token whose role and applications allow it.';
     case problem.code === 'unknown_host': return 'Add the name in the address bar to CLOCKD_HOSTS.';
     case problem.code === 'condition_failed': return 'The alarm has changed since you read it. Look at it again, then decide.';
     case problem.status === 409: return 'The state of the alarm has changed. Look at it again.';
@@ -30,6 +35,6 @@ export function remedy(problem) {
 /** Returns a panel about a failed request. again repeats it. */
 export function failure(problem, again) {
   return el('div', {class: 'failure', role: 'alert'},
-    el('h2', {}, 'This cannot be shown'), el('p', {}, problem.message), el('p', {}, remedy(problem)),
+    el('h2', {}, 'This cannot be shown'), el('p', {}, reason(problem)),
     again && el('p', {}, el('button', {type: 'button', click: again}, 'Try again')));
 }

@@ -5,7 +5,7 @@ import {alarmPath, get, getWithText} from './api.js';
 import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
-import {clear, notify, remedy} from './notice.js';
+import {clear, notify, reason} from './notice.js';
 import {confirm} from './dialog.js';
 import {live} from './poll.js';
 import {layOut, memberText} from './rawjson.js';
@@ -100,7 +100,7 @@ async function run(view, alarm, action) {
     notify('done', `The alarm is ${changed.state}.`);
   } catch (problem) {
     if (view.signal.aborted) return;
-    notify('failed', `The alarm was not ${action.done}: ${problem.message} ${remedy(problem)}`);
+    notify('failed', `The alarm was not ${action.done}: ${reason(problem)}`);
   }
   view.reload();
 }

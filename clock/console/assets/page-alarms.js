@@ -2,6 +2,7 @@
 
 import {actions, curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
+import {bulkButtons} from './bulk.js';
 import {alarmColumns, copyButton} from './parts.js';
 import {count, fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
 import {el, empty, replace, table} from './dom.js';
@@ -51,6 +52,7 @@ function filterForm(state, known, apply) {
 
 function drawPage(view, result, page) {
   if (page.alarms.length === 0) return replace(result, nothing(view, page), pager(view, page));
+  const {application, prefix, after, before} = view.state;
   const selected = new Set();
   const bar = el('div', {class: 'selection'});
   const boxes = new Map();
@@ -78,6 +80,8 @@ function drawPage(view, result, page) {
   };
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
+    el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
+      bulkButtons(view, {application, prefix, after, before, states: (view.state.state || '').split(',').filter(Boolean)})),
     table(`Alarms of ${view.state.application}`, [{head: all, cell: box, control: true, class: 'check'}, ...alarmColumns(false)], page.alarms), bar, pager(view, page));
   drawBar();
 }

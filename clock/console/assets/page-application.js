@@ -1,20 +1,23 @@
-// One application: its settings, and the commands that change them.
+// One application: its settings, their editor and their versions.
 
-import {address, get} from './api.js';
+import {address, get, getWithText} from './api.js';
 import {copyButton, facts, when} from './parts.js';
 import {el, replace, section, table} from './dom.js';
 import {href} from './url.js';
 import {curlOf, quoted} from './actions.js';
+import {memberText} from './rawjson.js';
+import {settingsEditor} from './settings.js';
 
 export function title(state) { return `Application ${state.application || ''}`; }
 
 export async function show(view) {
   const name = view.state.application || '';
   const path = `v1/applications/${encodeURIComponent(name)}/settings`;
-  const [settings, history] = await Promise.all([get(path, {}, view.signal), get(`${path}/history`, {limit: 20}, view.signal)]);
+  const [{body: settings, text}, history] = await Promise.all([getWithText(path, view.signal), get(`${path}/history`, {limit: 20}, view.signal)]);
   replace(view.body,
     el('p', {class: 'links'}, el('a', {href: href('alarms', {application: name})}, 'Alarms'), el('a', {href: href('dead', {application: name})}, 'Dead alarms by cause'), el('a', {href: href('overview', {application: name})}, 'Rates and lateness'), el('a', {href: href('forecast', {application: name})}, 'Forecast'), el('a', {href: href('audit', {application: name})}, 'Audit')),
-    el('div', {class: 'columns'}, section('Settings', effective(settings)), section('Change', commands(name, settings))),
+    el('div', {class: 'columns'}, section('Settings', effective(settings)),
+      section('Change', settings.settings && settingsEditor(view, path, settings, memberText(text, 'settings')), commands(name, settings))),
     section('Versions', versions(history.versions)));
 }
 
@@ -40,7 +43,7 @@ function commands(name, settings) {
     ['Show the settings', `clockd application get ${quoted(name)}`],
     ['Read the settings over HTTP', curlOf(quoted(address(`v1/applications/${name}/settings`).href))],
   ];
-  return [el('p', {class: 'hint'}, 'On the machine of the service the commands work on its database. From elsewhere, name the server (--server) and a token of an admin.'),
+  return [el('h3', {}, 'From the shell'), el('p', {class: 'hint'}, 'On the machine of the service the commands work on its database. From elsewhere, name the server (--server) and a token of an admin.'),
     el('ul', {class: 'commands'}, rows.map(([what, text]) => el('li', {}, el('span', {}, what), el('code', {}, text), copyButton('Copy', text))))];
 }
 

@@ -1,12 +1,11 @@
 // Dead and expired alarms by application and by cause, with kick and discard.
 
-import {act, get} from './api.js';
+import {get} from './api.js';
 import {actions} from './actions.js';
-import {alarmLink, applicationLink, badge, facts, when} from './parts.js';
-import {clear, notify, remedy} from './notice.js';
+import {alarmLink, applicationLink, badge, when} from './parts.js';
+import {bulkButtons} from './bulk.js';
 import {count, plural} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
-import {confirm} from './dialog.js';
 import {href} from './url.js';
 import {causes} from './causes.js';
 import {runAll} from './runall.js';
@@ -45,7 +44,7 @@ async function showCauses(view) {
   const many = page.next_cursor !== null;
   replace(view.body, filter,
     el('p', {class: 'hint'}, many ? `These are the first ${count(page.alarms.length)} alarms of the filter. There are more.` : `${plural(page.alarms.length, 'alarm')} of the filter, grouped by cause.`),
-    bulk(view, state, page.alarms.length, many),
+    bulkButtons(view, {application, prefix, states: state.split(',')}, ['kick', 'discard']),
     causes(page.alarms).map(group => section(`${count(group.alarms.length)} × ${group.cause}`, causeBody(view, group))));
 }
 
@@ -71,37 +70,4 @@ function causeBody(view, group) {
     group.alarms.length > shown.length && el('p', {class: 'muted'}, `and ${plural(group.alarms.length - shown.length, 'more alarm')}`),
     el('p', {class: 'buttons'}, ['kick', 'discard'].map(name => el('button', {type: 'button', 'data-action': name, click: () => runAll(view, byName[name], group.alarms, group.alarms)}, `${byName[name].verb} ${plural(group.alarms.length, 'alarm')}`))),
   ];
-}
-
-/** Returns the buttons that change all alarms of the filter. */
-function bulk(view, state, number, many) {
-  const text = many ? `more than ${count(number)}` : count(number);
-  return el('p', {class: 'buttons'}, ['kick', 'discard'].map(name => el('button', {type: 'button', 'data-bulk': name, click: () => runFilter(view, byName[name], state, number, many)}, `${byName[name].verb} all of the filter (${text})`)));
-}
-
-async function runFilter(view, action, state, number, many) {
-  const {application, prefix = ''} = view.state;
-  const yes = await confirm({
-    title: `${action.verb} all alarms of the filter?`, verb: `${action.verb} the alarms`, typed: many ? application : '',
-    body: [
-      facts([['Application', application], ['States', state.replace(',', ' and ')], ['Business id begins with', prefix || 'anything'], ['Alarms', many ? `more than ${count(number)}` : count(number)]]),
-      el('p', {}, `Each alarm ${action.effect}`), el('p', {class: 'hint'}, 'The filter also takes alarms that become dead or expired meanwhile.'),
-    ],
-  });
-  if (!yes) return;
-  clear();
-  let done = 0, failed = 0, cursor = null;
-  try {
-    do {
-      const r = await act('POST', `v1/applications/${encodeURIComponent(application)}/${action.name}`, {body: {state: state.split(','), prefix, limit: readLimit, cursor}, signal: view.signal});
-      done += r[action.done];
-      failed += r.failed;
-      cursor = r.cursor;
-      notify('busy', `${plural(done, 'alarm')} ${action.done}…`);
-    } while (cursor);
-    view.reload();
-    notify('done', `${plural(done, 'alarm')} ${action.done}.${failed ? ` ${plural(failed, 'alarm')} changed meanwhile and stayed as they are.` : ''}`);
-  } catch (problem) {
-    if (!view.signal.aborted) notify('failed', `${plural(done, 'alarm')} ${action.done}, then the request failed: ${problem.message} ${remedy(problem)}`);
-  }
 }

@@ -2,7 +2,7 @@
 
 import {el, replace} from './dom.js';
 import {hasToken} from './api.js';
-import {remedy} from './notice.js';
+import {reason} from './notice.js';
 
 const longest = 60;
 
@@ -58,6 +58,6 @@ export async function live(view, seconds, read, draw) {
   }, problem => {
     if (!problem) return replace(stale);
     if (!content.isConnected) throw problem;
-    replace(stale, el('p', {class: 'notice failed'}, `What you see may be old. ${problem.message} ${remedy(problem)}`));
+    replace(stale, el('p', {class: 'notice failed'}, `What you see may be old. ${reason(problem)}`));
   });
 }

@@ -1,6 +1,6 @@
 // An action on the alarms of a page: at most 1,000, because no page has more.
 
-import {clear, notify, remedy} from './notice.js';
+import {clear, notify, reason} from './notice.js';
 import {confirm} from './dialog.js';
 import {count, plural} from './format.js';
 import {el} from './dom.js';
@@ -26,5 +26,5 @@ export async function runAll(view, action, selected, possible) {
   view.reload();
   if (outcome.failures.length === 0) return notify('done', `${plural(outcome.done, 'alarm')} ${action.done}.`);
   const [first] = outcome.failures;
-  notify('failed', `${plural(outcome.done, 'alarm')} ${action.done}, ${count(outcome.failures.length + outcome.left)} not. The first: ${first.alarm.business_id}: ${first.problem.message} ${remedy(first.problem)}`);
+  notify('failed', `${plural(outcome.done, 'alarm')} ${action.done}, ${count(outcome.failures.length + outcome.left)} not. The first: ${first.alarm.business_id}: ${reason(first.problem)}`);
 }

@@ -1,0 +1,81 @@
+// Changes all alarms of a filter: counts them, asks, and starts a job on the server.
+
+import {Problem, act} from './api.js';
+import {actions} from './actions.js';
+import {clear, notify, reason} from './notice.js';
+import {confirm} from './dialog.js';
+import {count, instant, plural} from './format.js';
+import {el} from './dom.js';
+import {facts} from './parts.js';
+
+/** The states that each action changes, as in clock/bulk/filter.go. */
+const changes = {
+  cancel: ['scheduled', 'ringing', 'paused'], pause: ['scheduled', 'ringing'], resume: ['paused'], shift: ['scheduled', 'paused'], kick: ['dead', 'expired'], discard: ['dead', 'expired'],
+};
+
+const shift = {name: 'shift', verb: 'Shift', done: 'shifted', effect: 'will ring that much later, or earlier. Its generation rises, as with a set. A repeating alarm stays as it is.'};
+
+/** Returns the action of a job. */
+export function bulkAction(name) { return name === 'shift' ? shift : actions.find(a => a.name === name); }
+
+/** Returns a button for each action. A filter has an application, states (none: all), and a prefix, a first and a last instant, or not. */
+export function bulkButtons(view, filter, names = Object.keys(changes)) {
+  return el('p', {class: 'buttons'}, names.map(name => {
+    const states = changes[name].filter(s => filter.states.length === 0 || filter.states.includes(s));
+    const none = states.length === 0;
+    return el('button', {type: 'button', 'data-bulk': name, disabled: none, title: none && `It changes ${changes[name].join(' and ')} alarms, and the filter has none.`, click: () => run(view, bulkAction(name), {...filter, states})}, `${bulkAction(name).verb} all`);
+  }));
+}
+
+async function run(view, action, filter) {
+  const body = {application: filter.application, action: action.name, state: filter.states, prefix: filter.prefix || '', due_after: filter.after || null, due_before: filter.before || null};
+  if (action === shift) {
+    const given = await confirm({title: 'Shift by how much?', body: el('p', {class: 'hint'}, 'Write 30m, 2h or 1d; with a minus in front, the alarms ring earlier.'), verb: 'Count the alarms', asked: [{name: 'shift', label: 'Time', text: '30m'}]});
+    if (!given) return;
+    body.shift = given.shift;
+  }
+  try {
+    notify('busy', 'Counting the alarms…');
+    const selection = await act('POST', 'v1/bulk', {body: {...body, dry_run: true}, signal: view.signal});
+    clear();
+    if (selection.count === 0 && selection.complete) return notify('done', `The filter has no alarm that can be ${action.done}.`);
+    const confirmed = await confirm(question(action, filter, body, selection));
+    if (!confirmed) return;
+    const job = await act('POST', 'v1/bulk', {body: {...body, frozen_at: selection.frozen_at, note: confirmed.note}, signal: view.signal});
+    view.go('jobs', {job: job.id, of: selection.complete ? selection.count : ''});
+  } catch (problem) {
+    if (view.signal.aborted) return;
+    if (!(problem instanceof Problem)) throw problem;
+    notify('failed', `Nothing was ${action.done}: ${reason(problem)}`);
+  }
+}
+
+function question(action, filter, body, selection) {
+  const number = selection.complete ? count(selection.count) : `more than ${count(selection.count)}`;
+  const few = selection.complete && selection.count <= 1000;
+  const verb = `${action.verb} ${number === '1' ? '1 alarm' : `${number} alarms`}`;
+  return {
+    title: `${verb}?`, verb, noted: true, typed: few ? '' : filter.application,
+    body: [
+      facts([...filterFacts({...body, shift: body.shift}), ['Alarms', number], ['For example', selection.samples.join(', ')]]),
+      el('p', {}, `Each alarm ${action.effect}`), el('p', {class: 'hint'}, `Alarms that are created after ${instant(selection.frozen_at)} stay as they are. A job on the server does this, and goes on if you close the page.`),
+    ],
+  };
+}
+
+/** Returns what a job's filter selects, for facts. */
+export function filterFacts(job) {
+  return [
+    ['Application', job.application], ['States', job.state.join(', ')], ['Business id begins with', job.prefix || 'anything'],
+    ['Due', job.due_after || job.due_before ? `${job.due_after ? `from ${instant(job.due_after)} ` : ''}${job.due_before ? `before ${instant(job.due_before)}` : ''}` : 'at any time'], ['Shift', job.shift],
+  ];
+}
+
+/** Returns how far a job is, in words. of is the number of alarms that its filter had, if it is known. */
+export function progress(job, of) {
+  const refused = Object.entries(job.refused);
+  const total = refused.reduce((sum, [, n]) => sum + n, 0);
+  const known = of > 0 && job.changed + total <= of;
+  return `${known ? `${count(job.changed)} of ${plural(of, 'alarm')}` : plural(job.changed, 'alarm')} ${bulkAction(job.action)?.done || 'changed'}`
+    + (total > 0 ? `, ${count(total)} refused (${refused.map(([code, n]) => `${code}: ${count(n)}`).join(', ')})` : '');
+}

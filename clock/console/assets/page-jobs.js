@@ -1,0 +1,83 @@
+// The bulk jobs: the newest ones, or one with its progress.
+
+import {Problem, act, address, get} from './api.js';
+import {applicationLink, copyButton, facts, when} from './parts.js';
+import {bulkAction, filterFacts, progress} from './bulk.js';
+import {clear, notify, reason} from './notice.js';
+import {count} from './format.js';
+import {el, empty, replace, section, table} from './dom.js';
+import {href} from './url.js';
+import {live} from './poll.js';
+import {quoted} from './actions.js';
+
+/** The colour of each status: that of a state of alarms. */
+const colours = {waiting: 'scheduled', running: 'ringing', done: 'rung', stopped: 'cancelled', failed: 'dead'};
+
+export function title(state) { return state.job ? 'Bulk job' : 'Bulk jobs'; }
+
+export async function show(view) { return view.state.job ? showJob(view) : showJobs(view); }
+
+async function showJobs(view) {
+  await live(view, 5, () => get('v1/bulk', {}, view.signal), (content, {jobs}) => {
+    if (jobs.length === 0) return replace(content, empty('No job has changed many alarms in the last 30 days.', 'A job begins on the page of the alarms: choose a filter, then what happens to all its alarms.', el('a', {href: href('alarms')}, 'Choose a filter')));
+    replace(content, table('Bulk jobs', [
+      {head: 'Job', cell: j => el('a', {href: href('jobs', {job: j.id})}, bulkAction(j.action)?.verb || j.id)},
+      {head: 'Application', cell: j => j.application ? applicationLink(j.application) : '–'},
+      {head: 'Alarms', cell: filterText},
+      {head: 'Status', cell: status},
+      {head: 'Changed', class: 'number', cell: j => count(j.changed)},
+      {head: 'Refused', class: 'number', cell: j => count(Object.values(j.refused).reduce((sum, n) => sum + n, 0))},
+      {head: 'Started', cell: j => when(j.created_at)},
+      {head: 'By', cell: j => j.by},
+    ], jobs));
+  });
+}
+
+function status(job) { return el('span', {class: `badge ${colours[job.status] || ''}`}, job.status); }
+
+function filterText(job) {
+  const [, [, states], [, prefix], [, due]] = filterFacts(job);
+  return [states, job.prefix && `begins with ${prefix}`, (job.due_after || job.due_before) && `due ${due}`, job.shift && `by ${job.shift}`].filter(Boolean).join('; ');
+}
+
+/** Shows a job until it has ended. The button stays the same, so that it keeps the focus. */
+async function showJob(view) {
+  const ended = new AbortController();
+  const parts = {head: el('div', {}), facts: el('div', {})};
+  const stop = el('button', {type: 'button', 'data-action': 'stop', click: () => stopJob(view)}, 'Stop the job');
+  await live({...view, signal: AbortSignal.any([view.signal, ended.signal])}, 1, () => get(`v1/bulk/${encodeURIComponent(view.state.job)}`, {}, view.signal), (content, job) => {
+    if (!parts.head.isConnected) replace(content, parts.head, el('p', {class: 'buttons'}, stop), section('Filter', parts.facts));
+    drawJob(parts, job, Number(view.state.of || 0));
+    stop.hidden = job.ended_at !== null;
+    if (job.ended_at) ended.abort();
+  });
+}
+
+function drawJob(parts, job, of) {
+  const action = bulkAction(job.action);
+  replace(parts.head, el('div', {class: 'summary'}, status(job), el('p', {class: 'sentence', role: 'status'}, `${progress(job, of)}.`),
+    el('p', {class: 'muted'}, 'Started ', when(job.created_at), ` by ${job.by}`, job.ended_at && [' · ended ', when(job.ended_at)])));
+  replace(parts.facts, facts([['Action', action?.verb || job.action || 'unreadable'], ...filterFacts(job), ['Created before', when(job.frozen_at)], ['Note', job.note]]),
+    el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, after: job.due_after, before: job.due_before})}, 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
+    action && el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy the same job as'), copyButton('command', command(job))));
+}
+
+/** Returns the command of clockd that starts the same job. */
+function command(job) {
+  const words = ['clockd', 'bulk', 'start', '--server', address('').href.replace(/\/$/, ''), '--state', job.state.join(',')];
+  const [, earlier, time] = /^(-?)(.*)$/.exec(job.shift || '');
+  for (const [flag, value] of [['--prefix', job.prefix], ['--due-after', job.due_after], ['--due-before', job.due_before], [earlier ? '--earlier' : '--later', time], ['--note', job.note]]) if (value) words.push(flag, value);
+  return [...words, '--', job.application, job.action].map(quoted).join(' ');
+}
+
+async function stopJob(view) {
+  clear();
+  try {
+    await act('POST', `v1/bulk/${encodeURIComponent(view.state.job)}/stop`, {signal: view.signal});
+    notify('done', 'The job ends after the alarms that it is changing now. Alarms that it has changed stay changed.');
+  } catch (problem) {
+    if (view.signal.aborted) return;
+    if (!(problem instanceof Problem)) throw problem;
+    notify('failed', `The job was not stopped: ${reason(problem)}`);
+  }
+}

@@ -1,0 +1,53 @@
+// Changes the settings of an application: as JSON, with the differences before they are stored.
+
+import {Problem, act} from './api.js';
+import {clear, notify, reason} from './notice.js';
+import {confirm} from './dialog.js';
+import {diffView} from './diff.js';
+import {el, replace} from './dom.js';
+import {layOut} from './rawjson.js';
+
+/** Returns the buttons that change the settings, and the place of the editor. text is the JSON of the present settings. */
+export function settingsEditor(view, path, settings, text) {
+  const place = el('div', {});
+  const {paused} = settings.settings;
+  const save = after => store(view, path, settings, text, after);
+  const edit = el('button', {type: 'button', 'data-action': 'edit', click: () => { replace(place, editor(text, save)); place.querySelector('textarea').focus(); }}, 'Edit the settings');
+  const hold = el('button', {type: 'button', 'data-action': paused ? 'resume' : 'pause', click: () => save(JSON.stringify({...settings.settings, paused: !paused}))}, paused ? 'Resume the application' : 'Pause the application');
+  return [el('p', {class: 'buttons'}, edit, hold), place];
+}
+
+function editor(text, save) {
+  const input = el('textarea', {id: 'settings', rows: String(Math.min(24, Math.max(8, layOut(text).split('\n').length + 3))), spellcheck: 'false', autocomplete: 'off'});
+  input.value = layOut(text);
+  return el('form', {submit: event => { event.preventDefault(); save(input.value); }},
+    el('p', {class: 'field'}, el('label', {for: 'settings'}, 'Settings as JSON. A member that is missing has its default.'), input),
+    el('p', {class: 'hint'}, 'Three dots stand for a value that is not shown. Leave them, and the stored value stays.'),
+    el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'primary'}, 'Show the differences')));
+}
+
+/** Stores a document as the next version, after a confirmation with the differences. */
+async function store(view, path, settings, before, after) {
+  clear();
+  try {
+    JSON.parse(after);
+  } catch (fault) {
+    return notify('failed', `This is no JSON: ${fault.message}.`);
+  }
+  const [first, second] = [layOut(before), layOut(after)];
+  if (first === second) return notify('done', 'Nothing differs from the present settings.');
+  const confirmed = await confirm({
+    title: `Change the settings of ${settings.application}?`, verb: `Store version ${settings.version + 1}`,
+    body: [diffView(first, second), el('p', {class: 'hint'}, 'Every node applies it within 2 seconds.')],
+  });
+  if (!confirmed) return;
+  try {
+    const stored = await act('PUT', path, {generation: settings.version, text: after, signal: view.signal});
+    notify('done', stored.version === settings.version ? 'Nothing differs from the present settings.' : `The settings have version ${stored.version} now.`);
+    view.reload();
+  } catch (problem) {
+    if (view.signal.aborted) return;
+    if (!(problem instanceof Problem)) throw problem;
+    notify('failed', `The settings were not changed: ${problem.code === 'condition_failed' ? 'somebody else has changed them since you read them. Read the page again (r), then edit.' : reason(problem)}`);
+  }
+}
