@@ -17,7 +17,7 @@
 //     set refuses it. It needs a confirmation that names the alarm, or the filter and the count. Above 1,000 alarms a
 //     person types the name of the application.
 //  7. A token is in the memory of the page alone: no cookie and no storage has it, and a reload forgets it.
-//  8. A page asks the server again only while it is visible, and never after 401.
+//  8. A page asks the server again only while it is visible and not paused, and never after 401.
 //
 // # Why there is no page of live rings
 //

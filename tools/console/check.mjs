@@ -404,7 +404,7 @@ const checks = {
     proxy.stop();
   },
 
-  async 'the page stops asking when it is hidden, and after 401'({browser, faults, service}) {
+  async 'the page stops asking when it is hidden or paused, and after 401'({browser, faults, service}) {
     const page = await openTab(browser, faults);
     await page.clock.install();
     let asked = 0;
@@ -420,6 +420,14 @@ const checks = {
     assert.equal(asked, whileHidden, 'a hidden page asks');
     await page.evaluate(() => { delete document.hidden; document.dispatchEvent(new Event('visibilitychange')); });
     await until('a page that is shown again asks', async () => asked > whileHidden);
+    await page.keyboard.press('p');
+    assert.equal(await page.getAttribute('#pause', 'aria-pressed'), 'true');
+    await pass(page, 10);
+    const whilePaused = asked;
+    await pass(page, 60);
+    assert.equal(asked, whilePaused, 'a paused page asks');
+    await page.click('#pause');
+    await until('a page asks again after the pause', async () => asked > whilePaused);
     await page.route('**/v1/**', route => route.fulfill({status: 401, contentType: 'application/problem+json', body: '{"title":"Unauthorized","status":401,"code":"unauthenticated","detail":"the request needs an access token"}'}));
     await pass(page, 10);
     await page.waitForSelector('.notice.failed');

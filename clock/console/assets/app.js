@@ -8,6 +8,7 @@ import {clear, failure} from './notice.js';
 import {signIn, startSignOut} from './signin.js';
 import {isOpen, show as showDialog} from './dialog.js';
 import {refreshDistances} from './parts.js';
+import {togglePause} from './poll.js';
 import * as alarm from './page-alarm.js';
 import * as alarms from './page-alarms.js';
 import * as application from './page-application.js';
@@ -144,12 +145,13 @@ function pressed(event) {
   else if (event.key === '/') document.getElementById('search-text').focus();
   else if (event.key === '?') showKeys();
   else if (event.key === 'r') show(false);
+  else if (event.key === 'p') togglePause();
   else return;
   event.preventDefault();
 }
 
 function showKeys() {
-  const keys = [['/', 'search'], ['r', 'read the page again'], ...navigation.map(p => [`g ${p.key}`, p.name]), ['?', 'this list']];
+  const keys = [['/', 'search'], ['r', 'read the page again'], ['p', 'pause the updates'], ...navigation.map(p => [`g ${p.key}`, p.name]), ['?', 'this list']];
   const box = el('input', {type: 'checkbox', id: 'keys-on', checked: !keysOff(), change: () => {
     try { localStorage.setItem('clockd.keys', box.checked ? 'on' : 'off'); } catch { /* storage is off */ }
   }});
@@ -164,5 +166,6 @@ startTheme();
 startSignOut(() => show(true));
 document.addEventListener('keydown', pressed);
 setInterval(() => { if (!document.hidden) refreshDistances(); }, 1000);
+document.getElementById('pause').addEventListener('click', togglePause);
 document.getElementById('keys').addEventListener('click', showKeys);
 show(false);

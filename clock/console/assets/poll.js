@@ -6,7 +6,19 @@ import {reason} from './notice.js';
 
 const longest = 60;
 
-/** Calls work at once, then every some seconds, until the signal aborts. It waits while the page is hidden, and ends after 401. After a failure it
+const button = document.getElementById('pause');
+let paused = false; // a person has stopped the updates
+
+/** Stops the updates of all pages, or lets them go on. */
+export function togglePause() {
+  paused = !paused;
+  button.setAttribute('aria-pressed', String(paused));
+  button.textContent = paused ? '▶' : '⏸';
+  button.title = paused ? 'Updates are paused: let them go on (p)' : 'Pause the updates (p)';
+  document.dispatchEvent(new Event('visibilitychange'));
+}
+
+/** Calls work at once, then every some seconds, until the signal aborts. It waits while the page is hidden or paused, and ends after 401. After a failure it
  * waits twice as long. fail(problem) shows a failure, and fail(null) removes the message. */
 async function every(seconds, signal, work, fail) {
   let wait = seconds;
@@ -35,9 +47,10 @@ function pause(ms, signal) {
 
 function visible(signal) {
   return new Promise(done => {
-    if (!document.hidden || signal.aborted) return done();
+    const waits = () => (document.hidden || paused) && !signal.aborted;
+    if (!waits()) return done();
     const look = () => {
-      if (document.hidden && !signal.aborted) return;
+      if (waits()) return;
       document.removeEventListener('visibilitychange', look);
       done();
     };
