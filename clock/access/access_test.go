@@ -205,4 +205,11 @@ func TestRotationKeepsTheOldSecretForTheGraceTime(t *testing.T) {
 	if token = record(first); token.Rotate(second, now, -1) == nil || token.Secret != first {
 		t.Error("a negative grace time was accepted")
 	}
+	token.ExpiresAt = now + 5
+	if err := token.Rotate(second, now, time.Minute); err != nil || token.OldSecretUntil != now+5 {
+		t.Errorf("the old secret lives until %s, longer than its token: %v", token.OldSecretUntil, err)
+	}
+	if err := token.Rotate(third, now+5, 0); !errors.Is(err, ErrExpired) || token.Secret != second {
+		t.Errorf("a rotation of an expired token: %v", err)
+	}
 }

@@ -82,7 +82,7 @@ func (t *Token) Check(secret Hash, now clock.Instant) error {
 		return ErrUnreadable
 	case t.RevokedAt != clock.NoInstant:
 		return ErrRevoked
-	case t.ExpiresAt != clock.NoInstant && now >= t.ExpiresAt:
+	case t.Expired(now):
 		return ErrExpired
 	case !current && now >= t.OldSecretUntil:
 		return ErrWrongSecret
@@ -90,16 +90,28 @@ func (t *Token) Check(secret Hash, now clock.Instant) error {
 	return nil
 }
 
+// Expired reports whether the token's end has come.
+func (t *Token) Expired(now clock.Instant) bool {
+	return t.ExpiresAt != clock.NoInstant && now >= t.ExpiresAt
+}
+
 // Rotate gives the token a new secret. The present one stays valid for the grace time, an older one ends at once. It
-// changes nothing if the token is revoked or the grace time is negative.
+// changes nothing if the token is revoked or has expired, or the grace time is negative. The token's end stays.
 func (t *Token) Rotate(secret Hash, now clock.Instant, grace time.Duration) error {
 	if t.RevokedAt != clock.NoInstant {
 		return ErrRevoked
 	}
+	if t.Expired(now) {
+		return ErrExpired
+	}
 	if grace < 0 {
 		return fmt.Errorf("the grace time %s is negative", grace)
 	}
-	t.OldSecret, t.OldSecretUntil, t.Secret = t.Secret, now.Add(grace), secret
+	until := now.Add(grace)
+	if t.ExpiresAt != clock.NoInstant {
+		until = min(until, t.ExpiresAt)
+	}
+	t.OldSecret, t.OldSecretUntil, t.Secret = t.Secret, until, secret
 	return nil
 }
 

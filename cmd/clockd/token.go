@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -32,7 +33,7 @@ type tokenFlags struct {
 }
 
 // atDatabaseTime opens the database and calls do with its time.
-func (f *tokenFlags) atDatabaseTime(do func(ctx context.Context, st store.Store, now clock.Instant) error) error {
+func atDatabaseTime(f storeFlags, do func(ctx context.Context, st store.Store, now clock.Instant) error) error {
 	return f.withStore(func(ctx context.Context, st store.Store) error {
 		now, err := databaseTime(ctx, st)
 		if err != nil {
@@ -44,14 +45,14 @@ func (f *tokenFlags) atDatabaseTime(do func(ctx context.Context, st store.Store,
 
 // print prints the text of the token to standard output, and a line for people to standard error. With --json both are
 // one object.
-func (f *tokenFlags) print(text access.Text, t *access.Token) error {
+func (f *tokenFlags) print(text access.Text, t *access.Token, now clock.Instant) error {
 	if f.JSON {
 		made := tokenJSON(t)
 		made.Token = text.String()
 		return printValue(made)
 	}
 	_, _ = fmt.Fprintf(stderr, "%s: token %s of %q, role %s, applications %s. It is shown this once.\n", t.ID,
-		validity(t), t.Name, t.Role, t.Applications)
+		validity(t, now), t.Name, t.Role, t.Applications)
 	_, err := fmt.Fprintln(stdout, text)
 	return err
 }
@@ -82,7 +83,7 @@ func (c *tokenCreateCommand) Run() error {
 	if len(applications) == 0 {
 		return usagef("--applications is missing: a token of the role %s names its applications, or beginnings like 'shop-*', or '*' for all", role)
 	}
-	return c.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
+	return atDatabaseTime(c.storeFlags, func(ctx context.Context, st store.Store, now clock.Instant) error {
 		text := access.NewText()
 		t, err := access.New(text, c.Name, role, applications, now, personOr(c.By))
 		if err != nil {
@@ -91,6 +92,10 @@ func (c *tokenCreateCommand) Run() error {
 		if lifetime > 0 {
 			t.ExpiresAt = now.Add(lifetime)
 		}
+		named := func(t access.Token) bool { return t.Name == c.Name }
+		if all, err := st.AllTokens(ctx); err == nil && slices.ContainsFunc(all, named) {
+			_, _ = fmt.Fprintf(stderr, "another token has the name %q too: only their ids tell them apart\n", c.Name)
+		}
 		added, err := st.AddToken(ctx, t)
 		if err != nil {
 			return err
@@ -98,7 +103,7 @@ func (c *tokenCreateCommand) Run() error {
 		if !added {
 			return errors.New("the new token has the id of another token: repeat the command")
 		}
-		return c.print(text, t)
+		return c.print(text, t, now)
 	})
 }
 
@@ -119,7 +124,7 @@ func (r *tokenRotateCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	return r.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
+	return atDatabaseTime(r.storeFlags, func(ctx context.Context, st store.Store, now clock.Instant) error {
 		text := access.NewText()
 		text.ID = id
 		t, err := st.ChangeToken(ctx, id, store.TokenChange{
@@ -129,10 +134,7 @@ func (r *tokenRotateCommand) Run() error {
 		if err != nil {
 			return withIDs(err)
 		}
-		if !r.JSON && t.OldSecretUntil > now {
-			_, _ = fmt.Fprintf(stderr, "%s: the old secret is valid until %s\n", t.ID, t.OldSecretUntil)
-		}
-		return r.print(text, &t)
+		return r.print(text, &t, now)
 	})
 }
 
@@ -168,7 +170,7 @@ func (r *tokenRevokeCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	return r.atDatabaseTime(func(ctx context.Context, st store.Store, now clock.Instant) error {
+	return atDatabaseTime(r.storeFlags, func(ctx context.Context, st store.Store, now clock.Instant) error {
 		t, err := st.ChangeToken(ctx, id, store.TokenChange{
 			Action: "token_revoke", At: now, By: clock.Actor{Name: personOr(r.By)},
 			Change: func(t *access.Token) error {
@@ -182,7 +184,7 @@ func (r *tokenRevokeCommand) Run() error {
 		if r.JSON {
 			return printValue(tokenJSON(&t))
 		}
-		_, err = fmt.Fprintf(stdout, "%s: token %s of %q\n", t.ID, validity(&t), t.Name)
+		_, err = fmt.Fprintf(stdout, "%s: token %s of %q\n", t.ID, validity(&t, now), t.Name)
 		return err
 	})
 }
@@ -195,7 +197,7 @@ type tokenListCommand struct {
 
 // Run lists the tokens.
 func (l *tokenListCommand) Run() error {
-	return l.withStore(func(ctx context.Context, st store.Store) error {
+	return atDatabaseTime(l.storeFlags, func(ctx context.Context, st store.Store, now clock.Instant) error {
 		all, err := st.AllTokens(ctx)
 		if err != nil {
 			return err
@@ -208,7 +210,7 @@ func (l *tokenListCommand) Run() error {
 		for i := range all {
 			t := &all[i]
 			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-				t.ID, t.Name, t.Role, t.Applications, t.CreatedAt, t.CreatedBy, t.LastUsedAt, validity(t))
+				t.ID, t.Name, t.Role, t.Applications, t.CreatedAt, t.CreatedBy, t.LastUsedAt, validity(t, now))
 		}
 		return table.Flush()
 	})
@@ -222,17 +224,23 @@ func (tokenGenerateCommand) Run() error {
 	return err
 }
 
-// validity returns a word or two about the end of the token.
-func validity(t *access.Token) string {
+// validity returns some words about the end of the token, and of its old secret.
+func validity(t *access.Token, now clock.Instant) string {
+	old := ""
+	if t.OldSecretUntil > now {
+		old = ", its old secret until " + t.OldSecretUntil.String()
+	}
 	switch {
 	case t.RevokedAt != clock.NoInstant:
 		return "revoked at " + t.RevokedAt.String()
 	case t.Unreadable != nil:
 		return "unreadable: " + strings.ReplaceAll(t.Unreadable.Error(), "\n", "; ")
+	case t.Expired(now):
+		return "expired at " + t.ExpiresAt.String()
 	case t.ExpiresAt != clock.NoInstant:
-		return "valid until " + t.ExpiresAt.String()
+		return "valid until " + t.ExpiresAt.String() + old
 	}
-	return "valid without end"
+	return "valid without end" + old
 }
 
 // printedToken is a token as JSON.

@@ -63,8 +63,11 @@ func TestTokenCommandMakesAndEndsTokens(t *testing.T) {
 				t.Errorf("rotated: %v", err)
 			}
 			if out, err := command(env, "token", "rotate", text.ID, "--grace=1h").CombinedOutput(); err != nil ||
-				!strings.Contains(string(out), "the old secret is valid until 2") {
+				!strings.Contains(string(out), "its old secret until 2") {
 				t.Errorf("rotate prints %s", out)
+			}
+			if out := run("list"); !strings.Contains(out, ", its old secret until 2") {
+				t.Errorf("the list: %s", out)
 			}
 			if out := run("revoke", rotated.String()); !strings.Contains(out, "revoked at 2") {
 				t.Errorf("revoke: %s", out)

@@ -186,5 +186,6 @@ func unknownToken(id string) error {
 
 // refusedTokenChange is the error of a change that the token does not allow.
 func refusedTokenChange(err error) error {
-	return &clock.Error{Kind: clock.ErrConflict, Code: clock.CodeTokenUnchanged, Detail: err.Error(), Cause: err}
+	return &clock.Error{Kind: clock.ErrConflict, Code: clock.CodeTokenUnchanged, Detail: "the token stays as it is",
+		Cause: err}
 }
