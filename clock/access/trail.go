@@ -19,10 +19,10 @@ const (
 
 // Refusal is a request that was refused, because of its sender.
 type Refusal struct {
-	Sender      clock.Actor // of a sender without a valid token without name and token
+	Sender      clock.Actor // without a name and a token if the request had the secret of none
 	Code        string      // code of the response
 	Request     string      // method, and path as in openapi.yaml; "": no path of the interface
-	Application string      // "": none, or only the body has it
+	Application string      // "": none, or it is in a body that was not read
 	Detail      string      // detail of the response
 }
 

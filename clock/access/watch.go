@@ -221,9 +221,27 @@ func (w *Watch) valid(id string, secret Hash, now clock.Instant) (*entry, error)
 	case errors.Is(err, ErrWrongSecret):
 		return nil, unauthenticated(errUnknownToken)
 	case err != nil:
-		return nil, unauthenticated(err.Error())
+		return nil, &endedError{unauthenticated(err.Error()), &e.Token}
 	}
 	return e, nil
+}
+
+// endedError is the refusal of a request with the secret of a token that is not valid any more.
+type endedError struct {
+	error
+
+	token *Token
+}
+
+// Unwrap returns the refusal itself.
+func (e *endedError) Unwrap() error { return e.error }
+
+// EndedToken returns the token that a refused request had the secret of, nil if it had none.
+func EndedToken(err error) *Token {
+	if e, is := errors.AsType[*endedError](err); is {
+		return e.token
+	}
+	return nil
 }
 
 // Check returns a clock.ErrUnauthenticated if the caller of an earlier request would not be the caller of a new one.

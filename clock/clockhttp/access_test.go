@@ -197,7 +197,9 @@ func TestRefusalsAndLoginsAreRecorded(t *testing.T) {
 	})
 	tokens := &testTokens{t: t, trail: trail}
 	reader, ops := tokens.add("eyes", access.Reader, "shop"), tokens.add("ops", access.Operator, "*")
-	h := start(t, func(su *setup) { su.deps.Access = tokens.watch() })
+	till, ended := tokens.add("till", access.Operator, "till"), tokens.add("ended", access.Reader, "shop")
+	tokens.source[3].Revoke(1)
+	h := start(t, func(su *setup) { su.deps.Access, su.deps.Bulk = tokens.watch(), &fixedBulk{} })
 	h.client = &http.Client{Transport: h.transport}
 	for range 2 {
 		h.do("GET", alarms, "", "X-Request-Id: one")
@@ -211,6 +213,8 @@ func TestRefusalsAndLoginsAreRecorded(t *testing.T) {
 	h.do("PUT", alarms+"/1", "{", ops)
 	h.do("GET", "/v1/unknown", "", ops)
 	h.do("GET", "/healthz", "")
+	h.do("POST", "/v1/bulk", `{"application":"bank","action":"cancel","dry_run":true}`, till)
+	h.do("GET", alarms, "", ended)
 	for range 30 {
 		h.do("GET", "/v1/stats", "")
 	}
@@ -242,8 +246,11 @@ func TestRefusalsAndLoginsAreRecorded(t *testing.T) {
 		"denied eyes bank forbidden GET /v1/applications/{application}/alarms 1",
 		"denied  shop cross_site POST /v1/applications/{application}/alarms/{business_id}/kick 1",
 		"login ops    0operator",
-		"denied   unauthenticated GET /v1/stats 17",
-		"denied   rate_limited GET /v1/stats 13",
+		"login till    0operator",
+		"denied till bank forbidden POST /v1/bulk 1",
+		"denied ended shop unauthenticated GET /v1/applications/{application}/alarms 1",
+		"denied   unauthenticated GET /v1/stats 16",
+		"denied   rate_limited GET /v1/stats 14",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") || acts[0].RequestID != "one" {
 		t.Errorf("recorded is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -85,8 +86,11 @@ func appendAct(a *clock.Act, b []byte) []byte {
 
 // appendDocument appends a JSON document, null for none.
 func appendDocument(b []byte, document string) []byte {
-	if document == "" {
+	switch {
+	case document == "":
 		return append(b, "null"...)
+	case !json.Valid([]byte(document)): // changed in SQL
+		return appendString(b, document)
 	}
 	return append(b, document...)
 }

@@ -130,21 +130,38 @@ func (f *Front) Admit(
 
 // authorize returns an error unless the caller has the right, covers the application, and has an operation left.
 func authorize(caller *access.Caller, right access.Need, application func() (string, error)) error {
+	app, err := application()
 	if caller != access.Anyone {
 		if err := caller.Allow(right); err != nil {
-			return err
+			return about(app, err)
 		}
 	}
-	app, err := application()
 	if err != nil {
 		return err
 	}
 	if app != "" {
 		if err := caller.Cover(app); err != nil {
-			return err
+			return about(app, err)
 		}
 	}
 	return caller.Spend(1)
+}
+
+// aboutError is the refusal of a request about an application, which its path may not name.
+type aboutError struct {
+	error
+
+	application string
+}
+
+// Unwrap returns the refusal itself.
+func (e *aboutError) Unwrap() error { return e.error }
+
+func about(application string, err error) error {
+	if err == nil || application == "" {
+		return err
+	}
+	return &aboutError{err, application}
 }
 
 // CheckCaller returns a clock.ErrUnauthenticated if the token of the request's caller is not valid any more.

@@ -68,7 +68,9 @@ type Procedure struct {
 }
 
 // Cover returns a clock.ErrForbidden unless the caller of the request may use the application.
-func Cover(r *http.Request, application string) error { return CallerOf(r).Cover(application) }
+func Cover(r *http.Request, application string) error {
+	return about(application, CallerOf(r).Cover(application))
+}
 
 // CoverNamed is Cover for a request that may name no application. One that names none passes.
 func CoverNamed(r *http.Request, application string) error {

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,6 +29,9 @@ type Problem struct {
 	Alarm      *clock.Alarm  // alarm that caused the refusal; nil if none
 	RetryAfter time.Duration // wait before a repeat, only with the statuses 429 and 503
 	Cause      error         // unexpected error for the log; nil for expected failures
+
+	application string        // that a refusal is about; "": none, or the path has it
+	token       *access.Token // expired or revoked, whose secret the request had; nil: none
 }
 
 // Error makes a problem an error that handlers return.
@@ -54,8 +58,12 @@ func ProblemOf(err error) *Problem {
 		return p
 	}
 	if e := clock.Described(err); e != nil {
-		return &Problem{Status: kindStatuses[e.Kind], Code: e.Code, Field: e.Field, Detail: e.Detail, Alarm: e.Alarm,
-			RetryAfter: e.RetryAfter}
+		p := &Problem{Status: kindStatuses[e.Kind], Code: e.Code, Field: e.Field, Detail: e.Detail, Alarm: e.Alarm,
+			RetryAfter: e.RetryAfter, token: access.EndedToken(err)}
+		if refused, is := errors.AsType[*aboutError](err); is {
+			p.application = refused.application
+		}
+		return p
 	}
 	return &Problem{
 		Status: http.StatusInternalServerError, Code: CodeInternal, Cause: err,
@@ -75,9 +83,13 @@ func (p *Problem) RetrySeconds() int64 {
 func (f *Front) Note(r *http.Request, p *Problem) {
 	f.metrics.problems.WithLabelValues(p.Code).Inc()
 	if p.denies(CallerOf(r)) {
+		sender := *Actor(r)
+		if p.token != nil {
+			sender.Name, sender.Token = p.token.Name, p.token.ID
+		}
 		f.access.Refused(access.Refusal{
-			Sender: *Actor(r), Code: p.Code, Request: r.Pattern, Application: applicationIn(r.URL.Path),
-			Detail: p.Detail,
+			Sender: sender, Code: p.Code, Request: r.Pattern,
+			Application: cmp.Or(p.application, applicationIn(r.URL.Path)), Detail: p.Detail,
 		})
 	}
 	if p.Cause == nil {
