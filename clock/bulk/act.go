@@ -16,11 +16,15 @@ type actFilter struct {
 	Shift     string   `json:"shift,omitempty"`
 	FrozenAt  string   `json:"frozen_at"`
 	Note      string   `json:"note,omitempty"`
+	By        string   `json:"by,omitempty"` // of a sender without a token
 }
 
 // startAct returns the act of the job's start.
 func (j *Job) startAct(by clock.Actor) clock.Act {
 	f := actFilter{Action: j.Action, Prefix: j.Prefix, FrozenAt: j.FrozenAt.String(), Note: j.Note}
+	if by.Name == "" {
+		f.By = j.By
+	}
 	for _, state := range j.States {
 		f.States = append(f.States, state.String())
 	}

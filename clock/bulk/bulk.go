@@ -20,6 +20,11 @@ const (
 	shownJobs = 100
 	// stopTries is how often Stop repeats its write when the owner has written the row meanwhile.
 	stopTries = 20
+	// maxOpen is the most jobs of an application that have not ended. Nodes take the jobs of all applications in the
+	// order of their start, so no application keeps the others waiting for long.
+	maxOpen = 10
+	// countedJobs is the most open jobs, of all applications, among which those of an application are counted.
+	countedJobs = 1000
 )
 
 // Alarms is the part of clock.Service that this package uses.
@@ -92,6 +97,9 @@ func (r *Runner) freeze(f *Filter) (now clock.Instant, err error) {
 // Start stores a job that a node takes soon. by is who starts it, as the job shows; actor is who, as the audit has it.
 func (r *Runner) Start(ctx context.Context, f Filter, by string, actor clock.Actor) (*Job, error) {
 	now, err := r.freeze(&f)
+	if err == nil {
+		err = r.roomFor(ctx, f.Application)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +117,26 @@ func (r *Runner) Start(ctx context.Context, f Filter, by string, actor clock.Act
 	}
 	clock.Signal(r.wake)
 	return j, nil
+}
+
+// roomFor returns a clock.ErrLimited if the application has too many jobs that have not ended. Starts at the same time
+// may pass together.
+func (r *Runner) roomFor(ctx context.Context, application string) error {
+	records, err := r.store.OpenJobs(ctx, countedJobs)
+	if err != nil {
+		return err
+	}
+	open := 0
+	for _, record := range records {
+		if j, err := jobOf(record); err == nil && j.Application == application {
+			open++
+		}
+	}
+	if open < maxOpen {
+		return nil
+	}
+	return &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: 10 * time.Second,
+		Detail: fmt.Sprintf("%d jobs of the application have not ended: wait for them, or stop them", open)}
 }
 
 // Job returns a job.
@@ -158,6 +186,10 @@ func (r *Runner) Stop(ctx context.Context, id string, actor clock.Actor) (*Job, 
 		now, err := r.now()
 		if err != nil {
 			return nil, err
+		}
+		if j.Action == "" && j.Status == Running {
+			return nil, &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable,
+				Detail: "this node cannot read the job, and another node works on it: stop it there"}
 		}
 		j.Stop = true
 		if j.Status == Waiting {

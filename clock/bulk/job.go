@@ -106,14 +106,19 @@ func jobOf(r clock.JobRecord) (*Job, error) {
 	return j, nil
 }
 
-// next returns the record to write: the job with its changes, under the revision that was read.
+// next returns the record to write: the job with its changes, under the revision that was read. An unreadable document
+// stays: another build may read it.
 func (j *Job) next() (clock.JobRecord, error) {
+	r := j.record
+	r.EndedAt, r.Owner = j.EndedAt, j.Owner
+	if j.Action == "" {
+		return r, nil
+	}
 	document, err := json.Marshal(j.stored())
 	if err != nil {
 		return clock.JobRecord{}, fmt.Errorf("write the document of job %s: %w", j.ID, err)
 	}
-	r := j.record
-	r.EndedAt, r.Owner, r.Document = j.EndedAt, j.Owner, string(document)
+	r.Document = string(document)
 	return r, nil
 }
 

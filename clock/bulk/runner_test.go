@@ -99,16 +99,26 @@ func (s *scripted) ChangeJob(_ context.Context, j clock.JobRecord, _ ...clock.Ac
 
 func (s *scripted) DeleteJobs(context.Context, clock.Instant) error { return nil }
 
+// runner returns a runner that does no work yet.
+func (s *scripted) runner() *Runner {
+	return NewRunner(Deps{Alarms: s, Store: s,
+		Now: func() (clock.Instant, error) { return clock.Instant(time.Now().UnixMilli()), nil }, Incarnation: "one",
+		Log: slog.New(slog.DiscardHandler)})
+}
+
+// filter selects all alarms of the application.
+func filter(application string, action Action) Filter {
+	return Filter{Application: application, Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
+		FrozenAt: clock.NoInstant}
+}
+
 // run runs a job on the alarms to its end, at most for a time.
 func (s *scripted) run(t *testing.T, action Action, most time.Duration) *Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
-	r := NewRunner(Deps{Alarms: s, Store: s,
-		Now: func() (clock.Instant, error) { return clock.Instant(time.Now().UnixMilli()), nil }, Incarnation: "one",
-		Log: slog.New(slog.DiscardHandler)})
-	f := Filter{Application: "shop", Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant,
-		FrozenAt: clock.NoInstant}
+	r := s.runner()
+	f := filter("shop", action)
 	if action == Shift {
 		f.ShiftMillis = 1000
 	}
@@ -204,5 +214,55 @@ func TestRingingAlarmsAreStopped(t *testing.T) {
 		if err := f.Validate(); err != nil || slices.Contains(f.States, clock.Ringing) != may {
 			t.Errorf("%s: %v, %v", action, f.States, err)
 		}
+	}
+}
+
+// An application has a limit of jobs that have not ended, which other applications do not share.
+func TestApplicationHasALimitOfOpenJobs(t *testing.T) {
+	t.Parallel()
+	s := &scripted{jobs: map[string]clock.JobRecord{}}
+	r := s.runner()
+	start := func(application string) (*Job, error) {
+		return r.Start(t.Context(), filter(application, Cancel), "ann", clock.Actor{})
+	}
+	var first *Job
+	for range maxOpen {
+		j, err := start("shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = j
+	}
+	if _, err := start("shop"); !errors.Is(err, clock.ErrLimited) {
+		t.Errorf("one job more: %v", err)
+	}
+	if _, err := start("bank"); err != nil {
+		t.Errorf("another application: %v", err)
+	}
+	if _, err := r.Stop(t.Context(), first.ID, clock.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start("shop"); err != nil {
+		t.Errorf("after a job has ended: %v", err)
+	}
+}
+
+// The document of a job that this build cannot read stays when a person stops it.
+func TestStopKeepsAnUnreadableDocument(t *testing.T) {
+	t.Parallel()
+	const document = `{"application":"shop","action":"of another build"}`
+	s := &scripted{jobs: map[string]clock.JobRecord{
+		"J": {ID: "J", EndedAt: clock.NoInstant, Revision: 1, Owner: "another", LeaseUntil: 1, Document: document},
+	}}
+	s.jobs["K"] = clock.JobRecord{ID: "K", EndedAt: clock.NoInstant, Owner: "another", LeaseUntil: clock.MaxInstant,
+		Document: document}
+	if _, err := s.runner().Stop(t.Context(), "K", clock.Actor{}); !errors.Is(err, clock.ErrUnavailable) ||
+		s.jobs["K"].Document != document {
+		t.Errorf("another node works on it: %v", err)
+	}
+	j, err := s.runner().Stop(t.Context(), "J", clock.Actor{})
+	if stored := s.jobs["J"]; err != nil || stored.Document != document || stored.EndedAt == clock.NoInstant ||
+		j.Status != Failed {
+		t.Errorf("%+v, %+v, %v", j, stored, err)
 	}
 }

@@ -92,7 +92,7 @@ func (b *bulkCountCommand) Run() error {
 type bulkStartCommand struct {
 	bulkFlags
 
-	By     string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who starts the job (default: the name of the token, or the client's address)."`
+	By     string `env:"CLOCKD_CHANGED_BY" placeholder:"NAME" help:"Who starts the job, where no token is needed (default: the client's address). A token has its own name."`
 	Note   string `placeholder:"TEXT" help:"Why, at most 300 bytes. The job has it, and a paused alarm shows it in last_error."`
 	Detach bool   `help:"Do not wait for the end of the job."`
 }
