@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 )
 
 // secretVariables are the environment variables that may contain a password. Each may be in a file instead: the
@@ -20,13 +23,14 @@ const fileSuffix = "_FILE"
 type secretFile struct{ path, content string }
 
 // readSecretFiles returns the files that are named, by the variable whose value they have. A variable that is set
-// beside its file is an error.
-func readSecretFiles() (map[string]secretFile, error) {
+// beside its file is an error. Files of variables that no flag has are not read: a service needs no token.
+func readSecretFiles(flags []*kong.Flag) (map[string]secretFile, error) {
 	files := map[string]secretFile{}
 	var errs []error
 	for _, name := range secretVariables {
 		path := os.Getenv(name + fileSuffix)
-		if path == "" {
+		reads := func(f *kong.Flag) bool { return slices.Contains(f.Envs, name) }
+		if path == "" || !slices.ContainsFunc(flags, reads) {
 			continue
 		}
 		if os.Getenv(name) != "" {

@@ -60,7 +60,7 @@ func (*cli) BeforeResolve(ctx *kong.Context, s *sources) error { //nolint:unpara
 		}
 	}
 	var err error
-	s.secrets, err = readSecretFiles()
+	s.secrets, err = readSecretFiles(ctx.Flags())
 	s.add(err)
 	s.checkVariables(ctx)
 	s.readFile(ctx)
