@@ -156,7 +156,7 @@ func (e *Editor) checkQuotas(r Request, was *Settings, unreadable error, documen
 	if unreadable == nil && next.Quotas == was.Quotas {
 		return nil
 	}
-	detail := "quotas change only with a token for all applications"
+	detail := "quotas change only with a token for all applications, so the settings must have the present quotas"
 	if unreadable != nil {
 		detail = "the present settings cannot be read, so they change only with a token for all applications: they may have quotas"
 	}

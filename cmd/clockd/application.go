@@ -380,8 +380,8 @@ func (s *applicationSetCommand) next(before *shownSettings) (string, error) {
 // edited returns the document after an edit of its members.
 func (s *shownSettings) edited(edit func(document map[string]any) error) (string, error) {
 	if s.Unreadable != "" {
-		return "", fmt.Errorf("%s. To give the application all defaults: clockd application reset %s", s.Unreadable,
-			s.Application)
+		return "", fmt.Errorf("%s. Only if they can never be read again: clockd application reset %s drops them, with "+
+			"their secrets, and gives the application all defaults", s.Unreadable, s.Application)
 	}
 	document, err := membersOf(s.Settings)
 	if err != nil {

@@ -25,10 +25,17 @@ func (g *claimGate) joined() {
 }
 
 // closed reports whether no claim may start.
-func (g *claimGate) closed() bool { return g.starting() || g.settings.Age() > settings.HoldAfter }
+func (g *claimGate) closed() bool {
+	age, joinedAt := g.settings.Age(), g.joinedAt.Load()
+	return joinedAt == nil || age > settings.HoldAfter || age > time.Since(*joinedAt)
+}
 
-// starting reports whether the settings were not read yet after the first write of the node's row.
-func (g *claimGate) starting() bool {
+// unseen is the time after the first write of a node's row in which changes may arrive whose maker has not seen it: it
+// looked at the nodes earlier. A change takes at most storeTimeout.
+const unseen = storeTimeout + 30*time.Second
+
+// isNew reports whether the node's row may not be seen yet by all who change settings.
+func (g *claimGate) isNew() bool {
 	joinedAt := g.joinedAt.Load()
-	return joinedAt == nil || g.settings.Age() > time.Since(*joinedAt)
+	return joinedAt == nil || time.Since(*joinedAt) < unseen
 }

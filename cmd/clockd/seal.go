@@ -32,15 +32,15 @@ type guarded struct {
 	form *settings.Form
 }
 
-// ChangeSettings refuses encrypted secrets while a living node lacks their key. It also refuses plain secrets beside
-// encrypted ones: the key was forgotten here.
+// ChangeSettings refuses encrypted secrets while a living node lacks their key. It also refuses secrets beside those of
+// a key that is not given here: the nodes have other keys than this process.
 func (g guarded) ChangeSettings(ctx context.Context, change settings.Change) (settings.Version, error) {
 	var err error
-	switch {
-	case settings.KeyOf(change.Document) != "":
+	if settings.KeyOf(change.Document) != "" {
 		err = nodesHaveKey(ctx, g.Store, g.form.Keys())
-	case g.form.Hides(change.Document):
-		err = g.plainSecrets(ctx)
+	}
+	if err == nil && (settings.KeyOf(change.Document) != "" || g.form.Hides(change.Document)) {
+		err = g.knowsKeys(ctx, change.Application)
 	}
 	if err != nil {
 		return settings.Version{}, err
@@ -48,16 +48,18 @@ func (g guarded) ChangeSettings(ctx context.Context, change settings.Change) (se
 	return g.Store.ChangeSettings(ctx, change)
 }
 
-// plainSecrets returns an error if the database has encrypted secrets.
-func (g guarded) plainSecrets(ctx context.Context) error {
+// knowsKeys returns an error if the settings of another application have a key that is not given here.
+func (g guarded) knowsKeys(ctx context.Context, except string) error {
 	all, err := g.AllSettings(ctx)
 	if err != nil {
 		return err
 	}
+	known := g.form.Keys().IDs()
 	for i := range all {
-		if id := settings.KeyOf(all[i].Document); id != "" {
-			return lacksKey(fmt.Sprintf("the secrets of this database are encrypted, and their key %s is not given here "+
-				"(CLOCKD_SECRET_KEY_FILE)", id))
+		id := settings.KeyOf(all[i].Document)
+		if id != "" && all[i].Application != except && !slices.Contains(known, id) {
+			return lacksKey(fmt.Sprintf("the secrets of %s are encrypted, and their key %s is not given here "+
+				"(CLOCKD_SECRET_KEY_FILE)", all[i].Application, id))
 		}
 	}
 	return nil
@@ -131,7 +133,7 @@ func (s *applicationSealCommand) Run() error {
 		if err != nil {
 			return err
 		}
-		documents, applications, failed := 0, 0, 0
+		documents, applications, failed, former := 0, 0, 0, 0
 		for i := range all {
 			n, faults, err := s.seal(ctx, st, form, all[i].Application)
 			if err != nil {
@@ -140,7 +142,10 @@ func (s *applicationSealCommand) Run() error {
 			for _, version := range slices.Sorted(maps.Keys(faults)) {
 				_, _ = fmt.Fprintf(stderr, "%s, version %d: %v\n", all[i].Application, version, faults[version])
 			}
-			documents, failed = documents+n, failed+len(faults)
+			documents, former = documents+n, former+len(faults)
+			if faults[all[i].Version] != nil {
+				failed, former = failed+1, former-1
+			}
 			if n > 0 {
 				applications++
 			}
@@ -155,9 +160,13 @@ func (s *applicationSealCommand) Run() error {
 				return err
 			}
 		}
+		if former > 0 {
+			_, _ = fmt.Fprintf(stdout, "former versions that cannot be read: %d. They stay as they are, and do no harm\n",
+				former)
+		}
 		switch {
 		case failed > 0:
-			return fmt.Errorf("%d documents cannot be read and stay as they are", failed)
+			return fmt.Errorf("the present settings of %d applications cannot be read and stay as they are", failed)
 		case s.Plain:
 			_, _ = fmt.Fprintln(stdout, "no secret is encrypted now: take the keys away from all nodes")
 		case len(ids) > 1:

@@ -58,7 +58,8 @@ func newSettings(cfg *config, st store.Store, log *slog.Logger, reg prometheus.R
 func keysGiven(cfg *config, watch *settings.Watch, log *slog.Logger) func(context.Context) error {
 	return func(context.Context) error {
 		if ids := cfg.form.Keys().IDs(); len(ids) > 0 {
-			log.Info("secrets of settings are encrypted", "key", ids[0], "former_keys", strings.Join(ids[1:], " "))
+			log.Info("secrets of changed settings are encrypted", "key", ids[0],
+				"former_keys", strings.Join(ids[1:], " "))
 		}
 		return missingKey(watch)
 	}
@@ -75,15 +76,16 @@ func missingKey(watch *settings.Watch) error {
 	return nil
 }
 
-// pollSettings returns the run of the settings. It fails if a key is missing for a change of the time before this node's
-// row was written: a person who encrypted settings could not see this node.
+// pollSettings returns the run of the settings. It fails if a new node lacks the key of a change: the person who
+// encrypted settings had looked at the nodes before this node's row was written. An older node goes on, because it rings
+// other applications.
 func pollSettings(watch *settings.Watch, gate *claimGate) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		var missing error
 		watch.OnRead(func(int64) {
-			if err := missingKey(watch); err != nil && gate.starting() {
+			if err := missingKey(watch); err != nil && gate.isNew() {
 				missing = err
 				stop()
 			}
@@ -124,7 +126,8 @@ func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 	snapshot := watch.Snapshot()
 	if outdated := watch.Outdated(); len(outdated) > 0 {
 		details = append(details, fmt.Sprintf("the secrets of %s (applications: %d) are stored as they are, or with an "+
-			"old key: clockd application seal", outdated[0], len(outdated)))
+			"old key: clockd application seal. After seal --plain: take the key away from this node",
+			outdated[0], len(outdated)))
 	}
 	for _, s := range snapshot.All() {
 		switch {
