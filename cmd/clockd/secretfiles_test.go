@@ -17,6 +17,10 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	if out, err := command([]string{"CLOCKD_DATABASE_URL_FILE=" + file}, "migrate").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	unused := []string{"CLOCKD_DATABASE_URL_FILE=" + file, "CLOCKD_TOKEN_FILE=" + file + "2"}
+	if out, err := command(unused, "config").CombinedOutput(); err != nil {
+		t.Errorf("the file of a variable that a service does not use: %v: %s", err, out)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "named.db")); err != nil {
 		t.Errorf("the URL of the file is not used: %v", err)
 	}
@@ -26,7 +30,7 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	}{
 		{[]string{"CLOCKD_DATABASE_URL=sqlite:x", "CLOCKD_DATABASE_URL_FILE=" + file}, "are both set"},
 		{[]string{"CLOCKD_DATABASE_URL_FILE=" + file + "2"}, "CLOCKD_DATABASE_URL_FILE: open"},
-		{[]string{"CLOCKD_AMQP_URL_FILE=/dev/null"}, "/dev/null is empty"},
+		{[]string{"CLOCKD_DATABASE_URL_FILE=/dev/null"}, "/dev/null is empty"},
 	} {
 		if out, err := command(c.env, "migrate").CombinedOutput(); err == nil ||
 			!strings.Contains(string(out), c.message) {

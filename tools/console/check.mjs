@@ -437,6 +437,22 @@ const checks = {
     await page.context().close();
   },
 
+  async 'the focus stays where it is when a page is read again'({browser, faults, service}) {
+    const page = await openTab(browser, faults);
+    await page.clock.install();
+    let asked = 0;
+    await page.route('**/readyz', route => { asked++; return route.continue(); });
+    await visit(page, service.url, '');
+    await page.focus('details summary');
+    await page.keyboard.press('Enter');
+    await page.evaluate(() => { document.querySelector('details').dataset.old = 'yes'; });
+    await pass(page, 10);
+    await page.waitForFunction(() => !document.querySelector('details').dataset.old);
+    assert.ok(asked > 1);
+    assert.deepEqual(await page.evaluate(() => [document.activeElement.tagName, document.querySelector('details').open]), ['SUMMARY', true]);
+    await page.context().close();
+  },
+
   async 'a page says when the server does not respond, and recovers'({browser, faults, service}) {
     const page = await openTab(browser, faults);
     await page.clock.install();

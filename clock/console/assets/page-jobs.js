@@ -40,26 +40,25 @@ function filterText(job) {
   return [states, job.prefix && `begins with ${prefix}`, (job.due_after || job.due_before) && `due ${due}`, job.shift && `by ${job.shift}`].filter(Boolean).join('; ');
 }
 
-/** Shows a job until it has ended. The button stays the same, so that it keeps the focus. */
+/** Shows a job until it has ended. */
 async function showJob(view) {
   const ended = new AbortController();
-  const parts = {head: el('div', {}), facts: el('div', {})};
-  const stop = el('button', {type: 'button', 'data-action': 'stop', click: () => stopJob(view)}, 'Stop the job');
   await live({...view, signal: AbortSignal.any([view.signal, ended.signal])}, 1, () => get(`v1/bulk/${encodeURIComponent(view.state.job)}`, {}, view.signal), (content, job) => {
-    if (!parts.head.isConnected) replace(content, parts.head, el('p', {class: 'buttons'}, stop), section('Filter', parts.facts));
-    drawJob(parts, job, Number(view.state.of || 0));
-    stop.hidden = job.ended_at !== null;
+    replace(content, drawn(view, job));
     if (job.ended_at) ended.abort();
   });
 }
 
-function drawJob(parts, job, of) {
+function drawn(view, job) {
   const action = bulkAction(job.action);
-  replace(parts.head, el('div', {class: 'summary'}, status(job), el('p', {class: 'sentence', role: 'status'}, `${progress(job, of)}.`),
-    el('p', {class: 'muted'}, 'Started ', when(job.created_at), ` by ${job.by}`, job.ended_at && [' · ended ', when(job.ended_at)])));
-  replace(parts.facts, facts([['Action', action?.verb || job.action || 'unreadable'], ...filterFacts(job), ['Created before', when(job.frozen_at)], ['Note', job.note]]),
-    el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, after: job.due_after, before: job.due_before})}, 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
-    action && el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy the same job as'), copyButton('command', command(job))));
+  return [
+    el('div', {class: 'summary'}, status(job), el('p', {class: 'sentence', role: 'status'}, `${progress(job, Number(view.state.of || 0))}.`),
+      el('p', {class: 'muted'}, 'Started ', when(job.created_at), ` by ${job.by}`, job.ended_at && [' · ended ', when(job.ended_at)])),
+    !job.ended_at && el('p', {class: 'buttons'}, el('button', {type: 'button', 'data-action': 'stop', click: () => stopJob(view)}, 'Stop the job')),
+    section('Filter', facts([['Action', action?.verb || job.action || 'unreadable'], ...filterFacts(job), ['Created before', when(job.frozen_at)], ['Note', job.note]]),
+      el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, after: job.due_after, before: job.due_before})}, 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
+      action && el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy the same job as'), copyButton('command', command(job)))),
+  ];
 }
 
 /** Returns the command of clockd that starts the same job. */

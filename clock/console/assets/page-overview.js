@@ -89,18 +89,23 @@ function charts(stats) {
 const fine = {
   database: 'The database responds.', build: 'The database accepts this build.', writes: 'Sets and cancels are written.', target: 'The target takes rings.',
   claims: 'Due alarms are claimed.', lanes: 'The ways to the target are open.', applications: 'No application is in quarantine.', paused: 'No application is paused.',
+  certificate: 'The certificate is valid.', topology: 'The exchange of rings is as it should be.', leases: 'The shards have their nodes.', keys: 'Every node has the key of secrets, or none is used.',
   settings: 'The settings are current.', node: 'The name of this node is its own.', abilities: 'Every node can read and ring.', durability: 'The database keeps what it confirms.', time_zone_data: 'The time-zone data is that of this build.', authentication: 'Access is as it should be.',
 };
 
+let unfolded = false; // a person looks at the checks without a fault
+
 function readiness(ready) {
-  const all = [...ready.checks].sort((a, b) => (a.status === 'ok') - (b.status === 'ok'));
+  const faults = ready.checks.filter(c => c.status !== 'ok'), others = ready.checks.filter(c => c.status === 'ok');
   const marks = {ok: ['good', 'fine'], warning: ['warn', 'look at it'], failing: ['bad', 'fails']};
+  const list = checks => el('ul', {class: 'checks'}, checks.map(c => {
+    const [kind, word] = marks[c.status] || ['warn', c.status];
+    return el('li', {}, el('span', {class: kind}, word), el('span', {}, checkSentence(c)));
+  }));
   return [
     el('p', {class: ready.ready ? 'good' : 'bad'}, ready.ready ? 'This node takes sets and cancels.' : 'This node does not take sets now.'),
-    el('ul', {class: 'checks'}, all.map(c => {
-      const [kind, word] = marks[c.status] || ['warn', c.status];
-      return el('li', {}, el('span', {class: kind}, word), el('span', {}, checkSentence(c)));
-    })),
+    list(faults),
+    el('details', {open: unfolded, toggle: event => { unfolded = event.target.open; }}, el('summary', {}, `${plural(others.length, faults.length > 0 ? 'other check' : 'check')} without a fault`), list(others)),
     el('p', {class: 'hint'}, el('a', {href: address('readyz').href}, 'The same as JSON')),
   ];
 }

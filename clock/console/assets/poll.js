@@ -13,7 +13,7 @@ let paused = false; // a person has stopped the updates
 export function togglePause() {
   paused = !paused;
   button.setAttribute('aria-pressed', String(paused));
-  button.textContent = paused ? '▶' : '⏸';
+  button.querySelector('path').setAttribute('d', paused ? 'M2 1l7 4-7 4z' : 'M2 1h2v8H2zM6 1h2v8H6z');
   button.title = paused ? 'Updates are paused: let them go on (p)' : 'Pause the updates (p)';
   document.dispatchEvent(new Event('visibilitychange'));
 }
@@ -59,6 +59,16 @@ function visible(signal) {
   });
 }
 
+/** Draws the content again. The element with the focus has it afterwards, if there is one of its kind in its place. */
+function keepingFocus(content, draw) {
+  const focused = content.contains(document.activeElement) ? document.activeElement : null;
+  const place = [];
+  for (let e = focused; e && e !== content; e = e.parentElement) place.unshift([...e.parentElement.children].indexOf(e));
+  draw();
+  const now = focused && place.reduce((e, i) => e?.children[i], content);
+  if (now && now !== focused && now.tagName === focused.tagName) now.focus({preventScroll: true});
+}
+
 /** Shows a part of a page that is read again and again: draw(content, await read()). A failure of the first read goes to the caller. Later ones
  * leave the content as it is, with a message that it may be old. */
 export async function live(view, seconds, read, draw) {
@@ -67,7 +77,7 @@ export async function live(view, seconds, read, draw) {
   await every(seconds, view.signal, async () => {
     const value = await read();
     if (!content.isConnected) replace(view.body, stale, content);
-    draw(content, value);
+    keepingFocus(content, () => draw(content, value));
   }, problem => {
     if (!problem) return replace(stale);
     if (!content.isConnected) throw problem;
