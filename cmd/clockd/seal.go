@@ -35,15 +35,16 @@ type guarded struct {
 // ChangeSettings refuses encrypted secrets while a living node lacks their key. It also refuses secrets beside those of
 // a key that is not given here: the nodes have other keys than this process.
 func (g guarded) ChangeSettings(ctx context.Context, change settings.Change) (settings.Version, error) {
-	var err error
-	if settings.KeyOf(change.Document) != "" {
-		err = nodesHaveKey(ctx, g.Store, g.form.Keys())
+	encrypted := settings.KeyOf(change.Document) != ""
+	if encrypted {
+		if err := nodesHaveKey(ctx, g.Store, g.form.Keys()); err != nil {
+			return settings.Version{}, err
+		}
 	}
-	if err == nil && (settings.KeyOf(change.Document) != "" || g.form.Hides(change.Document)) {
-		err = g.knowsKeys(ctx, change.Application)
-	}
-	if err != nil {
-		return settings.Version{}, err
+	if encrypted || g.form.Hides(change.Document) {
+		if err := g.knowsKeys(ctx, change.Application); err != nil {
+			return settings.Version{}, err
+		}
 	}
 	return g.Store.ChangeSettings(ctx, change)
 }

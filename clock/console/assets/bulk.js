@@ -1,8 +1,8 @@
 // Changes all alarms of a filter: counts them, asks, and starts a job on the server.
 
-import {Problem, act} from './api.js';
+import {act} from './api.js';
 import {actions} from './actions.js';
-import {clear, notify, reason} from './notice.js';
+import {clear, failed, notify} from './notice.js';
 import {confirm} from './dialog.js';
 import {count, instant, plural} from './format.js';
 import {el} from './dom.js';
@@ -39,25 +39,22 @@ async function run(view, action, filter) {
     const selection = await act('POST', 'v1/bulk', {body: {...body, dry_run: true}, signal: view.signal});
     clear();
     if (selection.count === 0 && selection.complete) return notify('done', `The filter has no alarm that can be ${action.done}.`);
-    const confirmed = await confirm(question(action, filter, body, selection));
+    const confirmed = await confirm(question(action, body, selection));
     if (!confirmed) return;
     const job = await act('POST', 'v1/bulk', {body: {...body, frozen_at: selection.frozen_at, note: confirmed.note}, signal: view.signal});
     view.go('jobs', {job: job.id, of: selection.complete ? selection.count : ''});
   } catch (problem) {
-    if (view.signal.aborted) return;
-    if (!(problem instanceof Problem)) throw problem;
-    notify('failed', `Nothing was ${action.done}: ${reason(problem)}`);
+    failed(view, `Nothing was ${action.done}`, problem);
   }
 }
 
-function question(action, filter, body, selection) {
-  const number = selection.complete ? count(selection.count) : `more than ${count(selection.count)}`;
-  const few = selection.complete && selection.count <= 1000;
-  const verb = `${action.verb} ${number === '1' ? '1 alarm' : `${number} alarms`}`;
+function question(action, body, selection) {
+  const more = selection.complete ? '' : 'more than ';
+  const verb = `${action.verb} ${more}${plural(selection.count, 'alarm')}`;
   return {
-    title: `${verb}?`, verb, noted: true, typed: few ? '' : filter.application,
+    title: `${verb}?`, verb, noted: true, typed: more || selection.count > 1000 ? body.application : '',
     body: [
-      facts([...filterFacts({...body, shift: body.shift}), ['Alarms', number], ['For example', selection.samples.join(', ')]]),
+      facts([...filterFacts(body), ['Alarms', more + count(selection.count)], ['For example', selection.samples.join(', ')]]),
       el('p', {}, `Each alarm ${action.effect}`), el('p', {class: 'hint'}, `Alarms that are created after ${instant(selection.frozen_at)} stay as they are. A job on the server does this, and goes on if you close the page.`),
     ],
   };
@@ -67,15 +64,22 @@ function question(action, filter, body, selection) {
 export function filterFacts(job) {
   return [
     ['Application', job.application], ['States', job.state.join(', ')], ['Business id begins with', job.prefix || 'anything'],
-    ['Due', job.due_after || job.due_before ? `${job.due_after ? `from ${instant(job.due_after)} ` : ''}${job.due_before ? `before ${instant(job.due_before)}` : ''}` : 'at any time'], ['Shift', job.shift],
+    ['Due', dueRange(job) || 'at any time'], ['Shift', job.shift],
   ];
 }
 
+/** Returns the due range of a job's filter in words, "" without one. */
+export function dueRange(job) {
+  return [job.due_after && `from ${instant(job.due_after)}`, job.due_before && `before ${instant(job.due_before)}`].filter(Boolean).join(' ');
+}
+
+/** Returns how many alarms a job could not change. */
+export function refusedTotal(job) { return Object.values(job.refused).reduce((sum, n) => sum + n, 0); }
+
 /** Returns how far a job is, in words. of is the number of alarms that its filter had, if it is known. */
 export function progress(job, of) {
-  const refused = Object.entries(job.refused);
-  const total = refused.reduce((sum, [, n]) => sum + n, 0);
+  const total = refusedTotal(job);
   const known = of > 0 && job.changed + total <= of;
   return `${known ? `${count(job.changed)} of ${plural(of, 'alarm')}` : plural(job.changed, 'alarm')} ${bulkAction(job.action)?.done || 'changed'}`
-    + (total > 0 ? `, ${count(total)} refused (${refused.map(([code, n]) => `${code}: ${count(n)}`).join(', ')})` : '');
+    + (total > 0 ? `, ${count(total)} refused (${Object.entries(job.refused).map(([code, n]) => `${code}: ${count(n)}`).join(', ')})` : '');
 }

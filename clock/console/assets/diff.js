@@ -3,7 +3,7 @@
 import {el} from './dom.js';
 
 /** Returns the lines of both texts in order, each with a sign: "-" is only in the first, "+" only in the second, " " in both. */
-export function diff(first, second) {
+function diff(first, second) {
   const a = first.split('\n'), b = second.split('\n');
   const common = Array.from({length: a.length + 1}, () => new Array(b.length + 1).fill(0)); // the longest common lines from i and j on
   for (let i = a.length - 1; i >= 0; i--) {

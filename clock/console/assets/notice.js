@@ -1,7 +1,7 @@
 // Messages to the person, also read by screen readers.
 
 import {el, replace} from './dom.js';
-import {hasToken} from './api.js';
+import {Problem, hasToken} from './api.js';
 
 const area = document.getElementById('notice');
 
@@ -16,6 +16,13 @@ export function clear() { replace(area); }
 /** Returns why a request failed, and what to do about it. */
 export function reason(problem) {
   return [problem.message.replace(/[^.!?]$/, '$&.'), remedy(problem)].filter(Boolean).join(' ');
+}
+
+/** Shows that a change of the page failed, unless the person has left the page. why replaces the reason of the server. */
+export function failed(view, what, problem, why = '') {
+  if (view.signal.aborted) return;
+  if (!(problem instanceof Problem)) throw problem;
+  notify('failed', `${what}: ${why || reason(problem)}`);
 }
 
 function remedy(problem) {

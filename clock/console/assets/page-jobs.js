@@ -1,9 +1,9 @@
 // The bulk jobs: the newest ones, or one with its progress.
 
-import {Problem, act, address, get} from './api.js';
+import {act, address, get} from './api.js';
 import {applicationLink, copyButton, facts, when} from './parts.js';
-import {bulkAction, filterFacts, progress} from './bulk.js';
-import {clear, notify, reason} from './notice.js';
+import {bulkAction, dueRange, filterFacts, progress, refusedTotal} from './bulk.js';
+import {clear, failed, notify} from './notice.js';
 import {count} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {href} from './url.js';
@@ -26,7 +26,7 @@ async function showJobs(view) {
       {head: 'Alarms', cell: filterText},
       {head: 'Status', cell: status},
       {head: 'Changed', class: 'number', cell: j => count(j.changed)},
-      {head: 'Refused', class: 'number', cell: j => count(Object.values(j.refused).reduce((sum, n) => sum + n, 0))},
+      {head: 'Refused', class: 'number', cell: j => count(refusedTotal(j))},
       {head: 'Started', cell: j => when(j.created_at)},
       {head: 'By', cell: j => j.by},
     ], jobs));
@@ -36,8 +36,8 @@ async function showJobs(view) {
 function status(job) { return el('span', {class: `badge ${colours[job.status] || ''}`}, job.status); }
 
 function filterText(job) {
-  const [, [, states], [, prefix], [, due]] = filterFacts(job);
-  return [states, job.prefix && `begins with ${prefix}`, (job.due_after || job.due_before) && `due ${due}`, job.shift && `by ${job.shift}`].filter(Boolean).join('; ');
+  const due = dueRange(job);
+  return [job.state.join(', '), job.prefix && `begins with ${job.prefix}`, due && `due ${due}`, job.shift && `by ${job.shift}`].filter(Boolean).join('; ');
 }
 
 /** Shows a job until it has ended. */
@@ -75,8 +75,6 @@ async function stopJob(view) {
     await act('POST', `v1/bulk/${encodeURIComponent(view.state.job)}/stop`, {signal: view.signal});
     notify('done', 'The job ends after the alarms that it is changing now. Alarms that it has changed stay changed.');
   } catch (problem) {
-    if (view.signal.aborted) return;
-    if (!(problem instanceof Problem)) throw problem;
-    notify('failed', `The job was not stopped: ${reason(problem)}`);
+    failed(view, 'The job was not stopped', problem);
   }
 }

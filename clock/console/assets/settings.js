@@ -1,7 +1,7 @@
 // Changes the settings of an application: as JSON, with the differences before they are stored.
 
-import {Problem, act} from './api.js';
-import {clear, notify, reason} from './notice.js';
+import {act} from './api.js';
+import {clear, failed, notify} from './notice.js';
 import {confirm} from './dialog.js';
 import {diffView} from './diff.js';
 import {el, replace} from './dom.js';
@@ -46,8 +46,7 @@ async function store(view, path, settings, before, after) {
     notify('done', stored.version === settings.version ? 'Nothing differs from the present settings.' : `The settings have version ${stored.version} now.`);
     view.reload();
   } catch (problem) {
-    if (view.signal.aborted) return;
-    if (!(problem instanceof Problem)) throw problem;
-    notify('failed', `The settings were not changed: ${problem.code === 'condition_failed' ? 'somebody else has changed them since you read them. Read the page again (r), then edit.' : reason(problem)}`);
+    const raced = problem.code === 'condition_failed';
+    failed(view, 'The settings were not changed', problem, raced && 'somebody else has changed them since you read them. Read the page again (r), then edit.');
   }
 }
