@@ -176,6 +176,26 @@ func TestSecretsAreEncryptedWithAKey(t *testing.T) {
 			// Another key, and none.
 			p = start(t, env("ba")...)
 			ring(p)
+			inSQL := func(was, is string) {
+				t.Helper()
+				for _, statement := range []string{
+					fmt.Sprintf("UPDATE application_setting SET document = replace(document, '%s', '%s') WHERE application = 'shop'",
+						was, is), "UPDATE application_setting_counter SET changes = changes + 1"} {
+					if _, err := openDatabase(t, databaseURL).ExecContext(t.Context(), statement); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			inSQL(`"timeout":"5s"`, `"timeout":"6s"`)
+			eventually(t, "the node holds the alarms", func() bool {
+				details := p.details("settings", statusWarning)
+				return len(details) == 1 && strings.Contains(details[0], "the alarms of shop wait") &&
+					strings.Contains(details[0], "were changed since")
+			})
+			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "held"), map[string]any{"delay": 0})
+			inSQL(`"timeout":"6s"`, `"timeout":"5s"`)
+			rings++
+			eventually(t, "the alarm rings that was held", func() bool { return h.number() == rings })
 			run("ba", 0, ": documents 4, applications 1 not used any more: 3ba3f5f4", "application", "seal")
 			run("ab", 1, "these nodes still encrypt with another key", "application", "seal")
 			stop(p)

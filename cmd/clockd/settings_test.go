@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,10 @@ func TestOldNodeGoesOnWithoutAKey(t *testing.T) {
 			err := pollSettings(watch, gate)(ctx)
 			if ended := ctx.Err() == nil; ended != ends || (err != nil) != ends {
 				t.Errorf("after %s: ended %v, %v", age, ended, err)
+			}
+			if detail := settingsCheck(watch, nil).Detail; !strings.Contains(detail, "the alarms of shop wait") ||
+				!strings.Contains(detail, "is not given here (CLOCKD_SECRET_KEY_FILE)") {
+				t.Errorf("readiness: %s", detail)
 			}
 		})
 	}
