@@ -38,10 +38,14 @@ type ChangePoll struct {
 	failed  atomic.Int64  // failed polls
 
 	mu      sync.Mutex
-	changes int64     // the counter when the part was last read
-	read    time.Time // when the part was last read; zero: never
-	polled  time.Time // when the last successful poll began; zero: never
-	failing bool      // the last poll failed
+	running bool          // Run runs
+	begun   int64         // polls of Run that have begun
+	ended   int64         // polls of Run that have ended
+	next    chan struct{} // closed when ended or running changes
+	changes int64         // the counter when the part was last read
+	read    time.Time     // when the part was last read; zero: never
+	polled  time.Time     // when the last successful poll began; zero: never
+	failing bool          // the last poll failed
 }
 
 // NewChangePoll returns a ChangePoll. Load or Run begins to read.
@@ -49,11 +53,33 @@ func NewChangePoll(deps ChangePollDeps) *ChangePoll {
 	if deps.After == nil {
 		deps.After = func(context.Context, bool) {}
 	}
-	return &ChangePoll{deps: deps, refresh: make(chan struct{}, 1)}
+	return &ChangePoll{deps: deps, refresh: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
 // Refresh makes Run poll at once. Safe for concurrent use.
 func (p *ChangePoll) Refresh() { Signal(p.refresh) }
+
+// Renew makes Run poll at once, and returns after a poll that has begun after the call, or when ctx ends. It returns at
+// once while Run does not run. Safe for concurrent use.
+func (p *ChangePoll) Renew(ctx context.Context) {
+	p.mu.Lock()
+	wanted := p.begun + 1
+	p.mu.Unlock()
+	p.Refresh()
+	for {
+		p.mu.Lock()
+		renewed, next := p.ended >= wanted || !p.running, p.next
+		p.mu.Unlock()
+		if renewed {
+			return
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // Age returns the time since the copy was known to be current. Safe for concurrent use.
 func (p *ChangePoll) Age() time.Duration {
@@ -77,6 +103,8 @@ func (p *ChangePoll) Load(ctx context.Context) error { return p.poll(ctx) }
 func (p *ChangePoll) Run(ctx context.Context) error {
 	timer := time.NewTimer(changePoll)
 	defer timer.Stop()
+	p.noteRun(func() { p.running = true })
+	defer p.noteRun(func() { p.running = false })
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,11 +112,22 @@ func (p *ChangePoll) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-p.refresh:
 		}
+		p.noteRun(func() { p.begun++ })
 		err := p.poll(ctx)
+		p.noteRun(func() { p.ended++ })
 		p.note(ctx, err)
 		p.deps.After(ctx, err == nil)
 		timer.Reset(changePoll - rand.N(changeJitter))
 	}
+}
+
+// noteRun changes what Run does, for those who wait in Renew.
+func (p *ChangePoll) noteRun(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.next)
+	p.next = make(chan struct{})
 }
 
 // note counts a failed poll, and logs the first one in a row.

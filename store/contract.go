@@ -310,7 +310,7 @@ type Tokens interface {
 	// TokenChanges returns the number of changes of all tokens so far. It rises with every change. A reader that first
 	// reads this number and then the tokens has at least these changes.
 	TokenChanges(ctx context.Context) (int64, error)
-	// AllTokens returns all tokens by id, revoked and expired ones included. A token that cannot be read has Unreadable
+	// AllTokens returns all tokens and sessions by id, revoked and expired ones too. One that cannot be read has Unreadable
 	// set.
 	AllTokens(ctx context.Context) ([]access.Token, error)
 	// AddToken adds a token. It reports false, and changes nothing, if the id exists.
@@ -322,6 +322,11 @@ type Tokens interface {
 	// UseTokens writes the last uses of tokens. A later use that is stored stays, and an unknown id is left out. It is
 	// no change of a token.
 	UseTokens(ctx context.Context, uses []access.Use) error
+	// AddSession adds a session, and deletes the expired ones. If its token has more than the most open sessions then,
+	// the oldest ones end.
+	AddSession(ctx context.Context, session *access.Token, most int, by clock.Actor) error
+	// EndSession ends a session. It returns a clock.ErrNotFound for any other id.
+	EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error
 }
 
 // Zones finds the alarms that depend on the data of a time zone, and stores the state of their recomputation. It does

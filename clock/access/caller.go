@@ -36,6 +36,9 @@ func (c *Caller) TokenID() string {
 	return c.token.ID
 }
 
+// Token returns the caller's token or session, nil if it has none.
+func (c *Caller) Token() *Token { return c.token }
+
 // Allow returns a clock.ErrForbidden that says what is missing, unless the caller's role allows the need.
 func (c *Caller) Allow(need Need) error {
 	if c.anyone || c.token != nil && c.token.Role.Allows(need) {
@@ -61,11 +64,16 @@ func (c *Caller) Cover(application string) error {
 	if c.Covers(application) {
 		return nil
 	}
+	return c.uncovered(fmt.Sprintf("it does not cover %.64q", application))
+}
+
+// uncovered returns the error of a caller that lacks applications.
+func (c *Caller) uncovered(lack string) error {
 	if c.token == nil {
 		return forbidden("the request has no caller")
 	}
-	return forbidden(fmt.Sprintf("the token %q is for the applications %s; it does not cover %.64q", c.token.Name,
-		c.token.Applications, application))
+	return forbidden(fmt.Sprintf("the token %q is for the applications %s; %s", c.token.Name, c.token.Applications,
+		lack))
 }
 
 // Covers reports whether the caller may use the application.
@@ -76,6 +84,14 @@ func (c *Caller) Covers(application string) bool {
 // CoversAll reports whether the caller may use all applications.
 func (c *Caller) CoversAll() bool {
 	return c.anyone || c.token != nil && c.token.Applications.CoverAll()
+}
+
+// CoverAll returns a clock.ErrForbidden unless the caller may use all applications. what is about all of them.
+func (c *Caller) CoverAll(what string) error {
+	if c.CoversAll() {
+		return nil
+	}
+	return c.uncovered(what + " need one for all applications (*)")
 }
 
 // forbidden returns the error of a known caller that may not do what it asks.

@@ -8,6 +8,7 @@
 //	applications.go  the applications of a token
 //	caller.go        the caller of a request, and what it may do
 //	mode.go          when a request needs a token
+//	session.go       sessions of people in a browser
 //	watch.go         all tokens in memory, current within 2 s
 //	limit.go         operations of a token, and failed authentications of an address
 //	trail.go         refusals and logins, for the audit
@@ -23,9 +24,12 @@
 //     the last known time.
 //  5. A change of a token in the database holds within 2 s, for new requests, for lines of streams that go on
 //     (Watch.Check), and for streams of rings (Watch.Keep).
-//  6. The requests of a service that needs no token are those of Anyone. They end when a token is needed.
-//  7. An address with too many failed authentications may still send valid tokens. The memory for addresses is bounded.
-//  8. Refusals and logins are acts of the audit, written within some seconds. Their number is bounded: a flood of
+//  6. A session is a token that another one, its parent, has started. It is open only in a cookie, and a token only in
+//     the header. It ends with the secret of its parent that it began with, and shares its parent's operations.
+//  7. A token that is not in memory, as one of another node, makes the Watch poll, at most renewalPace times a second.
+//  8. The requests of a service that needs no token are those of Anyone. They end when a token is needed.
+//  9. An address with too many failed authentications may still send valid tokens. The memory for addresses is bounded.
+//  10. Refusals and logins are acts of the audit, written within some seconds. Their number is bounded: a flood of
 //     refused requests neither fills the database nor delays a request.
 //
 // # Failures, effects and remedies

@@ -28,7 +28,7 @@ func TestTokenSpendsOperationsAtItsRate(t *testing.T) {
 		w := watch(t, Config{Rate: 100}, source)
 		find := func(text Text) *Caller {
 			t.Helper()
-			c, err := w.Caller(bearer(text))
+			c, err := w.Caller(t.Context(), bearer(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestAddressWithFailuresIsTurnedAway(t *testing.T) {
 		from := func(address netip.Addr, text Text) error {
 			r := bearer(text)
 			r.Address = address
-			_, err := w.Caller(r)
+			_, err := w.Caller(t.Context(), r)
 			return err
 		}
 		for range failureBurst {

@@ -25,6 +25,8 @@ type Token struct {
 	ExpiresAt      clock.Instant // NoInstant: never
 	RevokedAt      clock.Instant // NoInstant: not revoked
 	LastUsedAt     clock.Instant // NoInstant: never used
+	ParentID       string        // id of the token of a session; "": this is no session
+	ParentSecret   Hash          // secret of that token which the session began with
 	Unreadable     error         // why the stored record cannot be read; nil: it can. No secret opens such a token
 }
 
@@ -69,6 +71,8 @@ var (
 	ErrExpired     = errors.New("the token has expired")
 	ErrRevoked     = errors.New("the token is revoked")
 	ErrUnreadable  = errors.New("the record of the token cannot be read")
+
+	errSessionRotation = errors.New("a session of the console keeps its secret: sign in again")
 )
 
 // Check returns nil if the secret opens the token at now, else the reason. It says only to the owner of the secret that
@@ -90,18 +94,39 @@ func (t *Token) Check(secret Hash, now clock.Instant) error {
 	return nil
 }
 
+// State returns valid, revoked, unreadable or expired. A session is valid, or ended; parent is its token, nil if that is
+// unknown.
+func (t *Token) State(parent *Token, now clock.Instant) string {
+	state := "valid"
+	switch {
+	case t.RevokedAt != clock.NoInstant:
+		state = "revoked"
+	case t.Unreadable != nil:
+		state = "unreadable"
+	case t.Expired(now):
+		state = "expired"
+	}
+	if t.IsSession() && (state != "valid" || t.orphaned(parent, now)) {
+		return "ended"
+	}
+	return state
+}
+
 // Expired reports whether the token's end has come.
 func (t *Token) Expired(now clock.Instant) bool {
 	return t.ExpiresAt != clock.NoInstant && now >= t.ExpiresAt
 }
 
 // Rotate gives the token a new secret. The present one stays valid for the grace time, an older one ends at once. It
-// changes nothing if the token is revoked or has expired, or the grace time is negative. The token's end stays.
+// changes nothing if the token is revoked, has expired or is a session, or the grace time is negative. The token's end
+// stays.
 func (t *Token) Rotate(secret Hash, now clock.Instant, grace time.Duration) error {
-	if t.RevokedAt != clock.NoInstant {
+	switch {
+	case t.IsSession():
+		return errSessionRotation
+	case t.RevokedAt != clock.NoInstant:
 		return ErrRevoked
-	}
-	if t.Expired(now) {
+	case t.Expired(now):
 		return ErrExpired
 	}
 	if grace < 0 {

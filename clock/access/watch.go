@@ -24,6 +24,14 @@ const useEvery = time.Minute
 // HowToMake is the command that makes the first token.
 const HowToMake = "clockd token create NAME --role admin"
 
+const (
+	// renewalPace is the most polls a second because of tokens that this node does not know, and renewalBurst the most
+	// at once. Any further unknown token is refused at once.
+	renewalPace, renewalBurst = 5, 5
+	// renewalWait is the longest time that a request with such a token waits for the poll.
+	renewalWait = time.Second
+)
+
 // Use is the last use of a token.
 type Use struct {
 	ID string
@@ -65,6 +73,7 @@ type Watch struct {
 
 	snapshot atomic.Pointer[snapshot] // never nil
 	failures *failures
+	renewals *rate.Limiter // polls because of unknown tokens
 
 	mu    sync.Mutex
 	now   clock.Instant // latest known database's time
@@ -96,7 +105,8 @@ type kept struct {
 
 // NewWatch returns a Watch without tokens. Load reads them.
 func NewWatch(cfg Config, deps Deps) *Watch {
-	w := &Watch{cfg: cfg, deps: deps, failures: newFailures(), kept: map[*kept]struct{}{}, now: clock.NoInstant}
+	w := &Watch{cfg: cfg, deps: deps, failures: newFailures(),
+		renewals: rate.NewLimiter(renewalPace, renewalBurst), kept: map[*kept]struct{}{}, now: clock.NoInstant}
 	w.ChangePoll = clock.NewChangePoll(clock.ChangePollDeps{
 		Count: deps.Source.TokenChanges, Read: w.readAll, After: w.afterPoll, Part: "access tokens", Log: deps.Log,
 	})
@@ -125,6 +135,11 @@ func (w *Watch) readAll(ctx context.Context, _ int64) error {
 		}
 		after.tokens[t.ID] = e
 	}
+	for _, e := range after.tokens {
+		if parent := after.tokens[e.ParentID]; parent != nil {
+			e.limiter = parent.limiter
+		}
+	}
 	w.snapshot.Store(after)
 	return nil
 }
@@ -147,6 +162,7 @@ func (w *Watch) Tokens() (all, unreadable int) {
 // Request is what a request says about its caller.
 type Request struct {
 	Authorization []string // values of the header
+	Session       string   // text of the session in the cookie, which counts without Authorization; "": none
 	Forwarded     bool     // a proxy has passed the request on
 	Address       netip.Addr
 }
@@ -154,9 +170,15 @@ type Request struct {
 // Caller returns the caller of a request, Anyone if it needs no token. It returns a clock.ErrUnauthenticated for a
 // request without a valid token, and a clock.ErrLimited if its address has sent too many of them. Requests that a proxy
 // passes on always need a token, unless the mode is None: they come from elsewhere than loopback. An address with too
-// many failures may still send valid tokens.
-func (w *Watch) Caller(r Request) (*Caller, error) {
+// many failures may still send valid tokens. A token that this node does not know yet may wait for a poll.
+func (w *Watch) Caller(ctx context.Context, r Request) (*Caller, error) {
 	c, err := w.find(r)
+	if errors.Is(err, errUnknown) && w.renewals.Allow() {
+		ctx, cancel := context.WithTimeout(ctx, renewalWait)
+		defer cancel()
+		w.Renew(ctx)
+		c, err = w.find(r)
+	}
 	if err == nil {
 		return c, nil
 	}
@@ -177,6 +199,9 @@ func (w *Watch) find(r Request) (*Caller, error) {
 		}
 		return Anyone, nil
 	}
+	if len(r.Authorization) == 0 && r.Session != "" {
+		return w.sessionCaller(r.Session)
+	}
 	if len(r.Authorization) == 0 {
 		if all, _ := w.Tokens(); all == 0 {
 			return nil, unauthenticated("this service needs a token, and none exists: make one with " + HowToMake)
@@ -194,13 +219,27 @@ func (w *Watch) find(r Request) (*Caller, error) {
 	if err != nil {
 		return nil, unauthenticated(err.Error())
 	}
-	return w.callerOf(text)
+	c, err := w.callerOf(text)
+	if err == nil && c.token.IsSession() {
+		return nil, unauthenticated("this is a session of the console, which is valid in its cookie alone")
+	}
+	return c, err
 }
 
-// errUnknownToken is the detail for an unknown id, and for a wrong secret.
-const errUnknownToken = "the token is unknown, or its secret is wrong"
+// sessionCaller returns the caller with the session in a cookie.
+func (w *Watch) sessionCaller(cookie string) (*Caller, error) {
+	text, err := ParseText(cookie)
+	if err != nil {
+		return nil, unauthenticated("the cookie has no session of clockd: sign in again")
+	}
+	c, err := w.callerOf(text)
+	if err == nil && !c.token.IsSession() {
+		return nil, unauthenticated("the cookie has an access token, which is valid in the header Authorization alone")
+	}
+	return c, err
+}
 
-// callerOf returns the caller with the token.
+// callerOf returns the caller with the token or the session.
 func (w *Watch) callerOf(text Text) (*Caller, error) {
 	secret, now := text.Hash(), w.time()
 	e, err := w.valid(text.ID, secret, now)
@@ -211,15 +250,32 @@ func (w *Watch) callerOf(text Text) (*Caller, error) {
 	return &Caller{token: &e.Token, secret: secret, limiter: e.limiter}, nil
 }
 
+// errUnknown is the error for an unknown id, and for a wrong secret. errSessionEnded is the one for a session that has
+// ended, expired or lost its token.
+var (
+	errUnknown      = unauthenticated("the token is unknown, or its secret is wrong")
+	errSessionEnded = unauthenticated("the session has ended: sign in again")
+)
+
 // valid returns the token that the secret opens at now.
 func (w *Watch) valid(id string, secret Hash, now clock.Instant) (*entry, error) {
-	e := w.snapshot.Load().tokens[id]
+	tokens := w.snapshot.Load().tokens
+	e := tokens[id]
 	if e == nil {
-		return nil, unauthenticated(errUnknownToken)
+		return nil, errUnknown
 	}
-	switch err := e.Check(secret, now); {
+	err := e.Check(secret, now)
+	switch {
 	case errors.Is(err, ErrWrongSecret):
-		return nil, unauthenticated(errUnknownToken)
+		return nil, errUnknown
+	case e.IsSession():
+		var parent *Token
+		if known := tokens[e.ParentID]; known != nil {
+			parent = &known.Token
+		}
+		if err != nil || e.orphaned(parent, now) {
+			return nil, &endedError{errSessionEnded, &e.Token}
+		}
 	case err != nil:
 		return nil, &endedError{unauthenticated(err.Error()), &e.Token}
 	}

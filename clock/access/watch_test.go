@@ -21,9 +21,18 @@ type fakeSource struct {
 	tokens  []Token
 	uses    []Use
 	away    error
+	polls   int           // calls of TokenChanges
+	stall   chan struct{} // TokenChanges waits until it is closed; nil: it does not wait
 }
 
 func (f *fakeSource) TokenChanges(context.Context) (int64, error) {
+	f.mu.Lock()
+	f.polls++
+	stall := f.stall
+	f.mu.Unlock()
+	if stall != nil {
+		<-stall
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.changes, f.away
@@ -144,7 +153,7 @@ func TestRequestsNeedTokensByMode(t *testing.T) {
 			source.tokens[0].Revoke(1)
 		}
 		w := watch(t, Config{Mode: c.mode, Loopback: c.loopback}, source)
-		caller, err := w.Caller(Request{Forwarded: c.forwarded})
+		caller, err := w.Caller(t.Context(), Request{Forwarded: c.forwarded})
 		if (err == nil) != c.open || c.open && caller != Anyone {
 			t.Errorf("%+v: %+v, %v", c, caller, err)
 		}
@@ -162,13 +171,14 @@ func TestCallerIsTheOwnerOfTheToken(t *testing.T) {
 	source.tokens[2].ExpiresAt = began
 	w := watch(t, Config{Loopback: true}, source)
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER  "} {
-		c, err := w.Caller(Request{Authorization: []string{scheme + ci.String()}, Forwarded: true})
+		c, err := w.Caller(t.Context(), Request{Authorization: []string{scheme + ci.String()}, Forwarded: true})
 		if err != nil || c.Name() != "ci" || c.Allow(Operate) != nil || c.Allow(Take) == nil ||
 			c.Cover("shop") != nil || c.Cover("bank") == nil || c.CoversAll() {
 			t.Errorf("%q: %+v, %v", scheme, c, err)
 		}
 	}
-	if c, err := w.Caller(bearer(other)); err != nil || c.Name() != "other" || !c.CoversAll() || !c.Covers("bank") {
+	if c, err := w.Caller(t.Context(), bearer(other)); err != nil || c.Name() != "other" || !c.CoversAll() ||
+		!c.Covers("bank") {
 		t.Errorf("other: %+v, %v", c, err)
 	}
 	stolen := Text{ID: ci.ID, Secret: other.Secret}
@@ -182,11 +192,11 @@ func TestCallerIsTheOwnerOfTheToken(t *testing.T) {
 		"no token":       {[]string{"Bearer"}, "this is not a token of clockd"},
 		"a cut token":    {[]string{bearer(ci).Authorization[0][:30]}, "this is not a token of clockd"},
 		"two":            {[]string{"Bearer " + ci.String(), "Bearer " + ci.String()}, "several headers"},
-		"unknown":        bearerCase(NewText(), errUnknownToken),
-		"another secret": bearerCase(stolen, errUnknownToken),
+		"unknown":        bearerCase(NewText(), "the token is unknown, or its secret is wrong"),
+		"another secret": bearerCase(stolen, "the token is unknown, or its secret is wrong"),
 		"expired":        bearerCase(expired, "expired"),
 	} {
-		got, err := w.Caller(Request{Authorization: c.values})
+		got, err := w.Caller(t.Context(), Request{Authorization: c.values})
 		if !errors.Is(err, clock.ErrUnauthenticated) || got != nil || !strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), ci.Secret) {
 			t.Errorf("%s: %+v, %v, want %q", name, got, err, c.want)
@@ -207,7 +217,7 @@ func bearerCase(text Text, want string) struct {
 func TestCallerIsToldWhatIsMissing(t *testing.T) {
 	source := &fakeSource{}
 	text := source.add(t, "ci", Reader, "shop", "bank-*")
-	c, err := watch(t, Config{}, source).Caller(bearer(text))
+	c, err := watch(t, Config{}, source).Caller(t.Context(), bearer(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +246,7 @@ func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
 		ci, other := source.add(t, "ci", Reader, "*"), source.add(t, "other", Reader, "*")
 		w := watch(t, Config{}, source)
 		run(t, w)
-		caller, err := w.Caller(bearer(ci))
+		caller, err := w.Caller(t.Context(), bearer(ci))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,13 +263,13 @@ func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
 		}
 		source.change(func() { source.tokens[0].Revoke(began) })
 		time.Sleep(2 * time.Second)
-		if _, err := w.Caller(bearer(ci)); !errors.Is(err, clock.ErrUnauthenticated) {
+		if _, err := w.Caller(t.Context(), bearer(ci)); !errors.Is(err, clock.ErrUnauthenticated) {
 			t.Errorf("the revoked token: %v", err)
 		}
 		if kept.Err() == nil || !errors.Is(context.Cause(kept), clock.ErrUnauthenticated) || w.Check(caller) == nil {
 			t.Errorf("the request of the revoked token goes on: %v", context.Cause(kept))
 		}
-		if _, err := w.Caller(bearer(other)); err != nil {
+		if _, err := w.Caller(t.Context(), bearer(other)); err != nil {
 			t.Errorf("the other token: %v", err)
 		}
 	})
@@ -293,7 +303,7 @@ func TestKnownTokensWorkWhileTheDatabaseIsAway(t *testing.T) {
 		source.tokens[0].ExpiresAt = began + 60_000
 		w := watch(t, Config{}, source)
 		run(t, w)
-		caller, err := w.Caller(bearer(text))
+		caller, err := w.Caller(t.Context(), bearer(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,14 +311,14 @@ func TestKnownTokensWorkWhileTheDatabaseIsAway(t *testing.T) {
 		defer release()
 		source.change(func() { source.away = errors.New("no database") })
 		time.Sleep(59 * time.Second)
-		if _, err := w.Caller(bearer(text)); err != nil || kept.Err() != nil {
+		if _, err := w.Caller(t.Context(), bearer(text)); err != nil || kept.Err() != nil {
 			t.Errorf("a known token: %v, %v", err, kept.Err())
 		}
 		if age := w.Age(); age < 58*time.Second {
 			t.Errorf("the tokens are %s old", age)
 		}
 		time.Sleep(2 * time.Second)
-		if _, err := w.Caller(bearer(text)); err == nil || kept.Err() == nil {
+		if _, err := w.Caller(t.Context(), bearer(text)); err == nil || kept.Err() == nil {
 			t.Errorf("an expired token: %v, %v", err, kept.Err())
 		}
 	})
@@ -324,7 +334,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		run(t, w)
 		use := func(seconds int) {
 			for range seconds {
-				if _, err := w.Caller(bearer(text)); err != nil {
+				if _, err := w.Caller(t.Context(), bearer(text)); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(time.Second)
@@ -351,6 +361,7 @@ func run(t *testing.T, w *Watch) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- w.Run(ctx) }()
+	synctest.Wait()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -70,10 +70,10 @@ type scattered struct {
 	requests atomic.Uint32
 }
 
-func (s *scattered) Caller(r access.Request) (*access.Caller, error) {
+func (s *scattered) Caller(ctx context.Context, r access.Request) (*access.Caller, error) {
 	n := s.requests.Add(1)
 	r.Address = netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
-	return s.Watch.Caller(r)
+	return s.Watch.Caller(ctx, r)
 }
 
 // routeNeeds holds the need of each route, by name. A route without an entry fails the test. A public route has the

@@ -16,7 +16,7 @@ import (
 type Access interface {
 	// Caller returns the caller of a request, access.Anyone if it needs no token. It returns a clock.ErrUnauthenticated
 	// for any other request.
-	Caller(r access.Request) (*access.Caller, error)
+	Caller(ctx context.Context, r access.Request) (*access.Caller, error)
 	// Check returns a clock.ErrUnauthenticated if the caller of an earlier request would not be the caller of a new
 	// one.
 	Check(c *access.Caller) error
@@ -36,7 +36,9 @@ var _ Access = (*access.Watch)(nil)
 // openAccess lets everyone do everything.
 type openAccess struct{}
 
-func (openAccess) Caller(access.Request) (*access.Caller, error) { return access.Anyone, nil }
+func (openAccess) Caller(context.Context, access.Request) (*access.Caller, error) {
+	return access.Anyone, nil
+}
 
 func (openAccess) Check(*access.Caller) error { return nil }
 
@@ -72,6 +74,22 @@ func forwarded(h http.Header) bool {
 	return false
 }
 
+// SessionCookie is the name of the cookie with the session of a browser. Its beginning makes browsers keep it to this
+// host, and to encrypted connections and loopback.
+const SessionCookie = "__Host-clockd"
+
+// sessionOf returns the value of the request's session cookie, "" without one.
+func sessionOf(r *http.Request) string {
+	if r.Header["Cookie"] == nil {
+		return ""
+	}
+	cookie, err := r.Cookie(SessionCookie)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
 // callerKey is the key of a request's caller in the request's context.
 type callerKey struct{}
 
@@ -104,8 +122,9 @@ func (f *Front) Admit(
 	if err := f.guard.admit(need.Right, r); err != nil {
 		return r, release, err
 	}
-	caller, err := f.access.Caller(access.Request{
-		Authorization: r.Header["Authorization"], Forwarded: forwarded(r.Header), Address: remoteAddress(r),
+	caller, err := f.access.Caller(r.Context(), access.Request{
+		Authorization: r.Header["Authorization"], Session: sessionOf(r), Forwarded: forwarded(r.Header),
+		Address: remoteAddress(r),
 	})
 	if err != nil {
 		return r, release, err

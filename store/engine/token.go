@@ -27,6 +27,8 @@ type TokenRow struct {
 	ExpiresAt      sql.NullInt64
 	RevokedAt      sql.NullInt64
 	LastUsedAt     sql.NullInt64
+	ParentID       string
+	ParentSecret   string
 }
 
 // tokenRow returns the row of a token.
@@ -36,6 +38,7 @@ func tokenRow(t *access.Token) TokenRow {
 		OldSecret: t.OldSecret.Encode(), OldSecretUntil: ToNull(t.OldSecretUntil), CreatedAt: int64(t.CreatedAt),
 		CreatedBy: t.CreatedBy,
 		ExpiresAt: ToNull(t.ExpiresAt), RevokedAt: ToNull(t.RevokedAt), LastUsedAt: ToNull(t.LastUsedAt),
+		ParentID: t.ParentID, ParentSecret: t.ParentSecret.Encode(),
 	}
 }
 
@@ -48,7 +51,8 @@ func tokenState(t *access.Token) string {
 		ExpiresAt      clock.Instant       `json:"expires_at"`
 		OldSecretUntil clock.Instant       `json:"old_secret_until"`
 		RevokedAt      clock.Instant       `json:"revoked_at"`
-	}{t.Name, t.Role.String(), t.Applications, t.ExpiresAt, t.OldSecretUntil, t.RevokedAt})
+		SessionOf      string              `json:"session_of,omitempty"`
+	}{t.Name, t.Role.String(), t.Applications, t.ExpiresAt, t.OldSecretUntil, t.RevokedAt, t.ParentID})
 }
 
 // token returns the token of the row. Columns that cannot be read are empty in it, and Unreadable says why.
@@ -57,18 +61,23 @@ func (r *TokenRow) token() access.Token {
 		ID: r.ID, Name: r.Name, OldSecretUntil: FromNull(r.OldSecretUntil), CreatedAt: clock.Instant(r.CreatedAt),
 		CreatedBy: r.CreatedBy,
 		ExpiresAt: FromNull(r.ExpiresAt), RevokedAt: FromNull(r.RevokedAt), LastUsedAt: FromNull(r.LastUsedAt),
+		ParentID: r.ParentID,
 	}
-	var errs [4]error
+	var errs [5]error
 	t.Role, errs[0] = access.ParseRole(r.Role)
 	t.Applications, errs[1] = access.ParseApplications(r.Applications)
 	t.Secret, errs[2] = access.ParseHash(r.Secret)
 	t.OldSecret, errs[3] = access.ParseHash(r.OldSecret)
+	t.ParentSecret, errs[4] = access.ParseHash(r.ParentSecret)
 	t.Unreadable = errors.Join(errs[:]...)
 	return t
 }
 
 // errNoTokenCounter says that the counter's row was deleted. Without it, no node would notice a revocation.
 var errNoTokenCounter = errors.New("the table access_token_counter has no row: insert (1, 0)")
+
+// errNoSession rolls back the end of a session that is a token.
+var errNoSession = errors.New("the token is no session")
 
 // errTokenExists rolls back AddToken.
 var errTokenExists = errors.New("a token with this id exists")
@@ -118,31 +127,86 @@ func (s *Store) AddToken(ctx context.Context, t *access.Token) (added bool, err 
 
 // ChangeToken changes a token.
 func (s *Store) ChangeToken(ctx context.Context, id string, change store.TokenChange) (t access.Token, err error) {
-	err = s.changeTokens(ctx, "change a token", func(ctx context.Context, tx TokenTx) error {
-		row, err := tx.ReadToken(ctx, id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return unknownToken(id)
-		}
-		if err != nil {
-			return err
-		}
-		t = row.token()
-		before := tokenState(&t)
-		if err := change.Change(&t); err != nil {
-			return refusedTokenChange(err)
-		}
-		row = tokenRow(&t)
-		if err := tx.UpdateToken(ctx, &row); err != nil {
-			return err
-		}
-		return addActs(ctx, tx, clock.Act{
-			At: change.At, Actor: change.By, Action: change.Action, Subject: id, Before: before, After: tokenState(&t),
-		})
+	err = s.changeTokens(ctx, "change a token", func(ctx context.Context, tx TokenTx) (err error) {
+		t, err = changeToken(ctx, tx, id, change)
+		return err
 	})
 	if err != nil {
 		return access.Token{}, err
 	}
 	return t, nil
+}
+
+// changeToken changes a token in a transaction.
+func changeToken(ctx context.Context, tx TokenTx, id string, change store.TokenChange) (access.Token, error) {
+	row, err := tx.ReadToken(ctx, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return access.Token{}, unknownToken(id)
+	}
+	if err != nil {
+		return access.Token{}, err
+	}
+	t := row.token()
+	before := tokenState(&t)
+	if err := change.Change(&t); err != nil {
+		return access.Token{}, refusedTokenChange(err)
+	}
+	row = tokenRow(&t)
+	if err := tx.UpdateToken(ctx, &row); err != nil {
+		return access.Token{}, err
+	}
+	err = addActs(ctx, tx, clock.Act{
+		At: change.At, Actor: change.By, Action: change.Action, Subject: id, Before: before, After: tokenState(&t),
+	})
+	return t, err
+}
+
+// AddSession adds a session, deletes the expired ones, and ends the oldest ones beyond the most.
+func (s *Store) AddSession(ctx context.Context, session *access.Token, most int, by clock.Actor) error {
+	return s.changeTokens(ctx, "add a session", func(ctx context.Context, tx TokenTx) error {
+		row := tokenRow(session)
+		if err := errors.Join(tx.DeleteSessions(ctx, session.CreatedAt), tx.AddToken(ctx, &row)); err != nil {
+			return err
+		}
+		err := addActs(ctx, tx, clock.Act{
+			At: session.CreatedAt, Actor: by, Action: "session_start", Subject: session.ID, After: tokenState(session),
+		})
+		if err != nil {
+			return err
+		}
+		open, err := tx.OpenSessions(ctx, session.ParentID)
+		if err != nil {
+			return err
+		}
+		for _, id := range open[:max(0, len(open)-most)] {
+			if err := endSession(ctx, tx, id, session.CreatedAt, by); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// EndSession ends a session.
+func (s *Store) EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error {
+	return s.changeTokens(ctx, "end a session", func(ctx context.Context, tx TokenTx) error {
+		return endSession(ctx, tx, id, at, by)
+	})
+}
+
+func endSession(ctx context.Context, tx TokenTx, id string, at clock.Instant, by clock.Actor) error {
+	end := func(t *access.Token) error {
+		if !t.IsSession() {
+			return errNoSession
+		}
+		t.Revoke(at)
+		return nil
+	}
+	_, err := changeToken(ctx, tx, id, store.TokenChange{Action: "session_end", At: at, By: by, Change: end})
+	if errors.Is(err, errNoSession) {
+		return unknownToken(id)
+	}
+	return err
 }
 
 // UseTokens writes the last uses of tokens, in the order of the ids.
@@ -178,10 +242,10 @@ func (s *Store) changeTokens(
 	})
 }
 
-// unknownToken is the error for an id without a token.
+// unknownToken is the error for an id without a token, or without a session.
 func unknownToken(id string) error {
 	return &clock.Error{Kind: clock.ErrNotFound, Code: clock.CodeUnknownToken,
-		Detail: fmt.Sprintf("there is no token %q", id)}
+		Detail: fmt.Sprintf("there is no such token or session: %q", id)}
 }
 
 // refusedTokenChange is the error of a change that the token does not allow.

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store/engine"
@@ -53,6 +54,16 @@ func (t *tokenTx) UpdateToken(ctx context.Context, row *engine.TokenRow) error {
 		ID: row.ID, Secret: row.Secret, OldSecret: row.OldSecret, OldSecretUntil: row.OldSecretUntil,
 		RevokedAt: row.RevokedAt,
 	})
+}
+
+// OpenSessions reads the ids of the token's open sessions (ListSessions).
+func (t *tokenTx) OpenSessions(ctx context.Context, parentID string) ([]string, error) {
+	return t.d.q.ListSessions(ctx, t.tx, parentID)
+}
+
+// DeleteSessions deletes the expired sessions (DeleteSessions).
+func (t *tokenTx) DeleteSessions(ctx context.Context, at clock.Instant) error {
+	return t.d.q.DeleteSessions(ctx, t.tx, sql.NullInt64{Int64: int64(at), Valid: true})
 }
 
 // UseToken writes the last use (UseToken).

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store/engine"
@@ -56,6 +57,16 @@ func (t *tokenTx) UpdateToken(ctx context.Context, row *engine.TokenRow) error {
 		ID: row.ID, Secret: row.Secret, OldSecret: row.OldSecret, OldSecretUntil: row.OldSecretUntil,
 		RevokedAt: row.RevokedAt,
 	})
+}
+
+// OpenSessions reads the ids of the token's open sessions (ListSessions).
+func (t *tokenTx) OpenSessions(ctx context.Context, parentID string) ([]string, error) {
+	return t.q.ListSessions(ctx, t.writeTx, parentID)
+}
+
+// DeleteSessions deletes the expired sessions (DeleteSessions).
+func (t *tokenTx) DeleteSessions(ctx context.Context, at clock.Instant) error {
+	return t.q.DeleteSessions(ctx, t.writeTx, sql.NullInt64{Int64: int64(at), Valid: true})
 }
 
 // UseToken writes the last use (UseToken).

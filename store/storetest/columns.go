@@ -115,6 +115,8 @@ var tables = map[string][]Column{
 		{"expires_at", true},
 		{"revoked_at", true},
 		{"last_used_at", true},
+		{"parent_id", false},
+		{"parent_secret", false},
 	},
 	"audit": {
 		{"id", false},
@@ -184,7 +186,7 @@ var views = map[string][]string{
 	},
 	"access_token_report": {
 		"id", "name", "role", "applications", "created_at", "created_by", "expires_at", "revoked_at", "last_used_at",
-		"old_secret_until",
+		"old_secret_until", "parent_id",
 	},
 	"shard_report": {"shard", "owner", "incarnation", "epoch", "expires", "node_known"},
 	"node_report": {"incarnation", "name", "address", "version", "started", "expires", "shards", "applications",

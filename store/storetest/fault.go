@@ -157,6 +157,16 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			_, err := f.ChangeToken(ctx, existing.ID, tokenChange(func(*access.Token) error { return nil }))
 			return err
 		},
+		"add session": func(ctx context.Context) error {
+			return f.AddSession(ctx, session(f.t, token(f.t, "fault"), t0, t0+1), 1, clock.Actor{})
+		},
+		"end session": func(ctx context.Context) error {
+			existing := session(f.t, token(f.t, "fault"), t0, t0+1)
+			if err := f.AddSession(ctx, existing, 1, clock.Actor{}); err != nil {
+				return err
+			}
+			return f.EndSession(ctx, existing.ID, t0, clock.Actor{})
+		},
 		"use tokens": func(ctx context.Context) error {
 			return f.UseTokens(ctx, []access.Use{{ID: "fault", At: t0}})
 		},

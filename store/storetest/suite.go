@@ -143,6 +143,7 @@ func cases() []testCase {
 		{name: "settings are read beside an uncommitted change", scope: Locks, needs: locksRows,
 			plain: testSettingsBesideUncommittedChange},
 		{name: "tokens are added once and changed by id", plain: testTokens},
+		{name: "sessions end at their time or by hand", plain: testSessions},
 		{name: "racing changes of tokens all count", scope: Locks, plain: testRacingTokens},
 		{name: "a token that cannot be read opens nothing", plain: testUnreadableToken},
 		{name: "acts are recorded with their changes", scope: Locks, plain: testActs},

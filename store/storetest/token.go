@@ -109,6 +109,71 @@ func testTokens(t *testing.T, f *fixture) {
 	})
 }
 
+// session returns a session of the token.
+func session(t testing.TB, of *access.Token, at, expires clock.Instant) *access.Token {
+	t.Helper()
+	s := token(t, of.Name)
+	s.CreatedAt, s.ExpiresAt, s.ParentID, s.ParentSecret = at, expires, of.ID, of.Secret
+	return s
+}
+
+// testSessions demands that a session is stored with its token, that the oldest ones beyond the most end, that expired
+// ones disappear, and that no token is ended as a session.
+func testSessions(t *testing.T, f *fixture) {
+	ops, other := token(t, "ops"), token(t, "other")
+	f.addToken(ops)
+	f.addToken(other)
+	by := clock.Actor{Name: "ops", Token: ops.ID, From: "192.0.2.1", RequestID: "r"}
+	start := func(s *access.Token) *access.Token {
+		t.Helper()
+		ok(t, f.AddSession(t.Context(), s, 2, by), "start a session")
+		return s
+	}
+	stored := func() map[string]access.Token {
+		all := map[string]access.Token{}
+		for _, s := range f.allTokens() {
+			if s.IsSession() {
+				all[s.ID] = s
+			}
+		}
+		return all
+	}
+	short, first := start(session(t, ops, t0, t0+9)), start(session(t, ops, t0+1, t0+1000))
+	others := start(session(t, other, t0+2, t0+1000))
+	same(t, "sessions", stored(), map[string]access.Token{short.ID: *short, first.ID: *first, others.ID: *others})
+
+	second := start(session(t, ops, t0+3, t0+1000))
+	short.Revoke(t0 + 3)
+	same(t, "sessions beyond the most", stored(),
+		map[string]access.Token{short.ID: *short, first.ID: *first, second.ID: *second, others.ID: *others})
+
+	changes := f.tokenChanges()
+	ok(t, f.EndSession(t.Context(), first.ID, t0+4, by), "end a session")
+	first.Revoke(t0 + 4)
+	for _, id := range []string{ops.ID, "unknown"} {
+		if err := f.EndSession(t.Context(), id, t0+4, by); !errors.Is(err, clock.ErrNotFound) {
+			t.Errorf("the end of %s as a session: %v", id, err)
+		}
+	}
+	same(t, "changes", f.tokenChanges(), changes+1)
+
+	third := start(session(t, ops, t0+9, t0+1000))
+	same(t, "sessions without the expired one", stored(),
+		map[string]access.Token{first.ID: *first, second.ID: *second, others.ID: *others, third.ID: *third})
+	same(t, "tokens", len(f.allTokens()), 6)
+
+	acts, err := f.Acts(t.Context(), clock.ActsQuery{Limit: 3})
+	ok(t, err, "acts")
+	for i, want := range []string{"session_start " + third.ID, "session_end " + first.ID, "session_end " + short.ID} {
+		if got := acts[i]; got.Action+" "+got.Subject != want || got.Actor != by ||
+			!strings.Contains(got.After, `"session_of":"`+ops.ID+`"`) {
+			t.Errorf("act %d is %+v, want %s", i, got, want)
+		}
+	}
+	same(t, "report", f.report("SELECT name, parent_id FROM access_token_report WHERE id = '"+third.ID+"'"),
+		[][]string{{"ops", ops.ID}})
+}
+
 // testRacingTokens adds tokens from several stores at once. Of additions of one id exactly one succeeds.
 func testRacingTokens(t *testing.T, f *fixture) {
 	const writers, rounds = 4, 10

@@ -23,6 +23,8 @@ type AccessToken struct {
 	ExpiresAt      sql.NullInt64
 	RevokedAt      sql.NullInt64
 	LastUsedAt     sql.NullInt64
+	ParentID       string
+	ParentSecret   string
 }
 
 type AccessTokenCounter struct {
@@ -41,6 +43,7 @@ type AccessTokenReport struct {
 	RevokedAt      pgtype.Timestamp
 	LastUsedAt     pgtype.Timestamp
 	OldSecretUntil pgtype.Timestamp
+	ParentID       string
 }
 
 type Alarm struct {

@@ -21,6 +21,8 @@ type AccessToken struct {
 	ExpiresAt      sql.NullInt64
 	RevokedAt      sql.NullInt64
 	LastUsedAt     sql.NullInt64
+	ParentID       string
+	ParentSecret   string
 }
 
 type AccessTokenCounter struct {
@@ -39,6 +41,7 @@ type AccessTokenReport struct {
 	RevokedAt      interface{}
 	LastUsedAt     interface{}
 	OldSecretUntil interface{}
+	ParentID       string
 }
 
 type Alarm struct {

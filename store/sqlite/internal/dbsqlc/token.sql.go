@@ -11,9 +11,11 @@ import (
 )
 
 const AddToken = `-- name: AddToken :exec
-INSERT INTO access_token (id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at)
+INSERT INTO access_token (id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at,
+    parent_id, parent_secret)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
-    ?8, ?9, ?10, ?11, ?12)
+    ?8, ?9, ?10, ?11, ?12,
+    ?13, ?14)
 `
 
 type AddTokenParams struct {
@@ -29,6 +31,8 @@ type AddTokenParams struct {
 	ExpiresAt      sql.NullInt64
 	RevokedAt      sql.NullInt64
 	LastUsedAt     sql.NullInt64
+	ParentID       string
+	ParentSecret   string
 }
 
 // Index: primary key. Rows: one.
@@ -46,6 +50,8 @@ func (q *Queries) AddToken(ctx context.Context, db DBTX, arg AddTokenParams) err
 		arg.ExpiresAt,
 		arg.RevokedAt,
 		arg.LastUsedAt,
+		arg.ParentID,
+		arg.ParentSecret,
 	)
 	return err
 }
@@ -64,8 +70,20 @@ func (q *Queries) CountTokenChange(ctx context.Context, db DBTX) (int64, error) 
 	return result.RowsAffected()
 }
 
+const DeleteSessions = `-- name: DeleteSessions :exec
+DELETE FROM access_token WHERE parent_id <> '' AND expires_at <= ?1
+`
+
+// Deletes the sessions that have expired at an instant. The audit has their beginnings and ends.
+// Index: none, as ListSessions. Rows: one for each of them.
+func (q *Queries) DeleteSessions(ctx context.Context, db DBTX, at sql.NullInt64) error {
+	_, err := db.ExecContext(ctx, DeleteSessions, at)
+	return err
+}
+
 const GetToken = `-- name: GetToken :one
-SELECT id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at
+SELECT id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at,
+    parent_id, parent_secret
 FROM access_token WHERE id = ?1
 `
 
@@ -86,12 +104,45 @@ func (q *Queries) GetToken(ctx context.Context, db DBTX, id string) (AccessToken
 		&i.ExpiresAt,
 		&i.RevokedAt,
 		&i.LastUsedAt,
+		&i.ParentID,
+		&i.ParentSecret,
 	)
 	return i, err
 }
 
+const ListSessions = `-- name: ListSessions :many
+SELECT id FROM access_token
+WHERE parent_id = ?1 AND parent_id <> '' AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000
+`
+
+// Reads the ids of a token's sessions that are open, the oldest first. LIMIT is a safety net.
+// Index: none, because the table is small, and a person begins a session a few times a day. Rows: one for each session.
+func (q *Queries) ListSessions(ctx context.Context, db DBTX, parentID string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListSessions, parentID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListTokens = `-- name: ListTokens :many
-SELECT id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at
+SELECT id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at,
+    parent_id, parent_secret
 FROM access_token ORDER BY id LIMIT 100000
 `
 
@@ -119,6 +170,8 @@ func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]AccessToken, error
 			&i.ExpiresAt,
 			&i.RevokedAt,
 			&i.LastUsedAt,
+			&i.ParentID,
+			&i.ParentSecret,
 		); err != nil {
 			return nil, err
 		}
