@@ -241,6 +241,7 @@ var pathTemplates = []struct {
 		"/v1/applications/{application}/alarms/{business_id}/events"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`),
 		"/v1/applications/{application}/alarms/{business_id}"},
+	{regexp.MustCompile(`^[A-Z]+ /v1/sessions/[^/]*$`), "/v1/sessions/{session}"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms$`), "/v1/applications/{application}/alarms"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/rings$`), "/v1/applications/{application}/rings"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/settings$`), "/v1/applications/{application}/settings"},

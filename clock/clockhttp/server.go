@@ -49,6 +49,7 @@ type Deps struct {
 	Stats      Stats                           // rates and lateness; nil: GET /v1/stats is 503
 	Nodes      Nodes                           // reader of the nodes; nil: GET /v1/nodes is 503
 	Audit      Audit                           // acts of people; nil: GET /v1/audit is 503
+	Sessions   Sessions                        // sessions of the console, and tokens; nil: requests for them are 503
 	Access     front.Access                    // who may use the interface; nil: everyone may do everything
 	Readiness  func() Readiness                // state for /readyz; must not block
 	Wrap       func(http.Handler) http.Handler // wraps the handler of all requests, for example to trace them; nil: nothing does. The handler sets http.Request.Pattern
@@ -80,6 +81,7 @@ type Server struct {
 	stats     Stats
 	readNodes Nodes
 	audit     Audit
+	sessions  Sessions
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
 	refusals briefResponses // to requests of HTTP/2 that find no memory
@@ -107,7 +109,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
 		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
 		stats: deps.Stats,
-		audit: deps.Audit, requestIDs: front.NewRequestIDs(),
+		audit: deps.Audit, sessions: deps.Sessions, requestIDs: front.NewRequestIDs(),
 		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
 	}
 	s.echo = s.newEcho(deps.Gatherer)
@@ -249,6 +251,12 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "stopBulk", method: http.MethodPost, path: bulkPath + "/:job/stop", need: operate,
 			handle: s.stopBulk},
 		{name: "listActs", method: http.MethodGet, path: "/v1/audit", need: admin, handle: s.listActs},
+		{name: "getCaller", method: http.MethodGet, path: sessionPath, need: read, handle: s.showCaller},
+		{name: "startSession", method: http.MethodPost, path: sessionPath, need: read, handle: s.startSession},
+		{name: "endOwnSession", method: http.MethodDelete, path: sessionPath, need: read, handle: s.endOwnSession},
+		{name: "endSession", method: http.MethodDelete, path: "/v1/sessions/:session", need: admin,
+			handle: s.endSession},
+		{name: "listTokens", method: http.MethodGet, path: tokensPath, need: admin, handle: s.listTokens},
 		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: read, handle: s.nodes},
 		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: read, handle: s.showStats},
 		{name: "healthz", method: http.MethodGet, path: "/healthz", head: true, need: public, handle: s.healthz},
@@ -265,7 +273,7 @@ func (r *route) pattern() string {
 		return ""
 	}
 	path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}", ":message_id", "{message_id}",
-		":job", "{job}").Replace(r.path)
+		":job", "{job}", ":session", "{session}").Replace(r.path)
 	if r.action != "" {
 		path += "/" + r.action
 	}

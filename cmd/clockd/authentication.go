@@ -20,9 +20,10 @@ import (
 
 // accessFlags say who may use the interfaces.
 type accessFlags struct {
-	Auth               string `env:"CLOCKD_AUTH" default:"auto" enum:"auto,required,none" help:"auto, required or none: whether requests need an access token. Auto needs none on loopback while no token exists."`
-	TokenRate          int    `env:"CLOCKD_TOKEN_RATE" default:"0" help:"Operations a second of one token at this node, at most: requests, items of batches, lines (0: no limit)."`
-	BootstrapTokenFile string `env:"CLOCKD_BOOTSTRAP_TOKEN_FILE" placeholder:"FILE" help:"File with the text of a token (clockd token generate). At start it becomes a token of the role admin, unless it is one."`
+	Auth               string        `env:"CLOCKD_AUTH" default:"auto" enum:"auto,required,none" help:"auto, required or none: whether requests need an access token. Auto needs none on loopback while no token exists."`
+	TokenRate          int           `env:"CLOCKD_TOKEN_RATE" default:"0" help:"Operations a second of one token at this node, at most: requests, items of batches, lines (0: no limit)."`
+	SessionLifetime    time.Duration `env:"CLOCKD_SESSION_LIFETIME" default:"12h" help:"Longest time of a session of the console."`
+	BootstrapTokenFile string        `env:"CLOCKD_BOOTSTRAP_TOKEN_FILE" placeholder:"FILE" help:"File with the text of a token (clockd token generate). At start it becomes a token of the role admin, unless it is one."`
 }
 
 // loopback reports whether a listen address is on loopback alone.
@@ -50,6 +51,11 @@ func newAccess(
 		Help: "Time since this node knew that its access tokens are current. Normally about a second.",
 	}, func() float64 { return w.Age().Seconds() }))
 	return w, nil
+}
+
+// newSessions returns what starts and ends sessions of the console.
+func newSessions(cfg *config, st store.Store, tokens *access.Watch) *access.Sessions {
+	return access.NewSessions(tokens, st, cfg.SessionLifetime)
 }
 
 // newTrail returns what records refusals and logins in the audit.

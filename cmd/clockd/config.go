@@ -231,6 +231,9 @@ func (c *config) check(kafkaErr, keyErr error) error {
 	if c.TokenRate < 0 {
 		errs = append(errs, errors.New("token rate must not be negative (0: no limit)"))
 	}
+	if c.SessionLifetime < time.Second {
+		errs = append(errs, errors.New("session lifetime must be at least 1s"))
+	}
 	if c.StartTimeout < 0 {
 		errs = append(errs, errors.New("start timeout must not be negative"))
 	}

@@ -92,7 +92,7 @@ func (c *tokenCreateCommand) Run() error {
 		if lifetime > 0 {
 			t.ExpiresAt = now.Add(lifetime)
 		}
-		named := func(t access.Token) bool { return t.Name == c.Name }
+		named := func(t access.Token) bool { return t.Name == c.Name && !t.IsSession() }
 		if all, err := st.AllTokens(ctx); err == nil && slices.ContainsFunc(all, named) {
 			_, _ = fmt.Fprintf(stderr, "another token has the name %q too: only their ids tell them apart\n", c.Name)
 		}
@@ -192,16 +192,22 @@ func (r *tokenRevokeCommand) Run() error {
 type tokenListCommand struct {
 	storeFlags
 
-	JSON bool `name:"json" help:"Print JSON."`
+	JSON     bool `name:"json" help:"Print JSON."`
+	Sessions bool `help:"List the sessions of the console instead. revoke ends one."`
 }
 
-// Run lists the tokens.
+// Run lists the tokens, or the sessions.
 func (l *tokenListCommand) Run() error {
 	return atDatabaseTime(l.storeFlags, func(ctx context.Context, st store.Store, now clock.Instant) error {
 		all, err := st.AllTokens(ctx)
 		if err != nil {
 			return err
 		}
+		parents := map[string]*access.Token{}
+		for _, t := range all {
+			parents[t.ID] = &t
+		}
+		all = slices.DeleteFunc(all, func(t access.Token) bool { return t.IsSession() != l.Sessions })
 		if l.JSON {
 			return printTokens(all)
 		}
@@ -210,7 +216,8 @@ func (l *tokenListCommand) Run() error {
 		for i := range all {
 			t := &all[i]
 			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-				t.ID, t.Name, t.Role, t.Applications, t.CreatedAt, t.CreatedBy, t.LastUsedAt, validity(t, now))
+				t.ID, t.Name, t.Role, t.Applications, t.CreatedAt, t.CreatedBy, t.LastUsedAt,
+				validityBeside(parents, t, now))
 		}
 		return table.Flush()
 	})
@@ -243,9 +250,18 @@ func validity(t *access.Token, now clock.Instant) string {
 	return "valid without end" + old
 }
 
+// validityBeside is validity for a token or a session among all.
+func validityBeside(all map[string]*access.Token, t *access.Token, now clock.Instant) string {
+	if t.IsSession() && t.RevokedAt == clock.NoInstant && t.State(all[t.ParentID], now) != "valid" && !t.Expired(now) {
+		return "ended with its token"
+	}
+	return validity(t, now)
+}
+
 // printedToken is a token as JSON.
 type printedToken struct {
 	ID             string        `json:"id"`
+	SessionOf      string        `json:"session_of,omitempty"`
 	Token          string        `json:"token,omitempty"` // text, when it is made
 	Name           string        `json:"name"`
 	Role           string        `json:"role"`
@@ -261,8 +277,8 @@ type printedToken struct {
 
 func tokenJSON(t *access.Token) printedToken {
 	p := printedToken{
-		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications, CreatedAt: t.CreatedAt,
-		CreatedBy: t.CreatedBy,
+		ID: t.ID, SessionOf: t.ParentID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications,
+		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy,
 		ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, LastUsedAt: t.LastUsedAt,
 		OldSecretUntil: t.OldSecretUntil,
 	}

@@ -83,7 +83,8 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 		fx.Supply(cfg, log, reg, port),
 		fx.Provide(
 			func() store.Store { return st }, func() prometheus.Registerer { return reg },
-			newDraining, newTimebase, newSettings, newTrail, newAccess, newHeap, newIdentity, newReads, newAbilities,
+			newDraining, newTimebase, newSettings, newTrail, newAccess,
+			newSessions, newHeap, newIdentity, newReads, newAbilities,
 			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
 			newLoop,
 			newTracing, newRecorder, newCountOccurrences, newQuotas, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
@@ -307,6 +308,7 @@ func newServer(
 	cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service,
 	targets *targets, watch *settings.Watch, tokens *access.Watch, subscribed *subscribers, st store.Store,
 	nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers,
+	sessions *access.Sessions,
 ) (*clockhttp.Server, error) {
 	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
 	if err != nil {
@@ -322,8 +324,8 @@ func newServer(
 		Nodes: nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
-		Audit: st.Acts, Access: tokens, Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg,
-		Gatherer: gatherer,
+		Audit: st.Acts, Access: tokens, Sessions: sessions, Readiness: ready.view, Wrap: traces.wrap, Log: log,
+		Registerer: reg, Gatherer: gatherer,
 	})
 	if err != nil {
 		return nil, err
