@@ -16,7 +16,8 @@
 //  6. An action on one alarm, or on selected ones, sends the generation that the person saw (If-Match), so that a later
 //     set refuses it. It needs a confirmation that names the alarm, or the filter and the count. Above 1,000 alarms a
 //     person types the name of the application.
-//  7. A token is in the memory of the page alone: no cookie and no storage has it, and a reload forgets it.
+//  7. A token is in the memory of the page alone: no cookie and no storage has it. Where the browser keeps secure
+//     cookies, a session replaces it at once. Scripts cannot read the session.
 //  8. A page asks the server again only while it is visible and not paused, and never after 401.
 //
 // # Why there is no page of live rings

@@ -87,7 +87,7 @@ const alarmView = (application, id) => view('alarm', {application, id});
 
 const pages = {
   overview: view('overview'), alarms: view('alarms', {application: 'shop'}), 'alarms-none': view('alarms', {application: 'shop', prefix: 'nothing'}), applications: view('applications'),
-  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), audit: view('audit'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
+  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), audit: view('audit'), tokens: view('tokens'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
   search: view('search', {q: 'order-4711'}), 'alarm-scheduled': alarmView('shop', 'order-4711'), 'alarm-cancelled': alarmView('shop', 'order-4712'), 'alarm-paused': alarmView('shop', 'order-4713'),
   'alarm-rung': alarmView('shop', 'order-4714'), 'alarm-ringing': alarmView('shop', 'order-4715'), 'alarm-acknowledged': alarmView('shop', 'order-4716'), 'alarm-released': alarmView('shop', 'order-4717'),
   'alarm-dead': alarmView('shop', 'order-4718'), 'alarm-hostile': alarmView('shop', hostileID), 'alarm-repeating': alarmView('shop', 'report-nightly'), 'alarm-expired': alarmView('bank', 'transfer-1'),
@@ -139,7 +139,7 @@ const checks = {
 
   async 'keys move between pages, and can be turned off'({page, service}) {
     await visit(page, service.url, '');
-    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['go', 'Overview']]) {
+    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['gt', 'Tokens and sessions'], ['go', 'Overview']]) {
       for (const key of keys) await page.keyboard.press(key);
       await page.waitForFunction(text => document.querySelector('h1').textContent === text, heading);
       assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1');
@@ -468,8 +468,8 @@ const checks = {
     await page.context().close();
   },
 
-  async 'a token of the right role is needed, and stays in memory'({browser, faults}) {
-    const closed = await startService({ops: 'operator', look: 'reader'});
+  async 'a token of the right role is needed, and a session stays until its end'({browser, faults}) {
+    const closed = await startService({ops: 'operator', look: 'reader', boss: 'admin'});
     const page = await openTab(browser, faults);
     try {
       const bearer = {Authorization: `Bearer ${closed.texts.ops}`};
@@ -482,9 +482,10 @@ const checks = {
         await page.locator('.sign-in button').click();
       };
       await signIn(closed.texts.ops.slice(0, -1) + (closed.texts.ops.endsWith('x') ? 'y' : 'x'));
-      await page.waitForSelector('.sign-in');
+      await page.waitForSelector('.sign-in [role=alert]:has-text("checksum")');
       await signIn(closed.texts.look);
       await page.waitForSelector('.timeline');
+      assert.equal(await page.innerText('#caller'), 'look, reader');
       await confirmed(page, '[data-action=pause]');
       await page.waitForSelector('.notice.failed');
       assert.match(await page.innerText('.notice.failed'), /role and applications/);
@@ -498,8 +499,37 @@ const checks = {
       assert.equal((await closed.call('GET', alarm('shop', 'guarded'), undefined, bearer)).body.state, 'scheduled');
       const stored = await page.evaluate(() => JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie + location.href);
       assert.ok(!stored.includes(closed.texts.ops), 'the token is stored');
+      assert.ok(!(await page.context().cookies()).some(c => c.value === closed.texts.ops), 'a cookie has the token');
       await page.reload();
+      await page.waitForSelector('.timeline');
+      assert.equal(await page.innerText('#caller'), 'ops, operator');
+      await page.click('#pages [data-view=tokens]');
+      await page.waitForSelector('.failure');
+      assert.match(await page.innerText('.failure'), /needs the role admin/);
+
+      const other = await openTab(browser, faults);
+      await visit(other, closed.url, view('tokens'));
+      await other.fill('#token', closed.texts.boss);
+      await other.locator('.sign-in button').click();
+      await other.waitForSelector('[aria-label=Sessions] tbody tr');
+      const sessions = await other.innerText('[aria-label=Sessions] tbody');
+      assert.match(sessions, /boss \(this one\)/);
+      assert.match(sessions, /look[\s\S]*ended/);
+      if (screenshots) await other.screenshot({path: path.join(screenshots, 'tokens-used.png'), fullPage: true});
+      await checkAccessibility(other, 'tokens and sessions', allRules);
+      assert.match(await confirmed(other, 'tr:has-text("ops") [data-action=end]'), /session of ops/);
+      await other.waitForSelector('.notice.done');
+      await other.waitForFunction(() => !document.querySelector('.loading'));
+      assert.equal(await other.locator('[data-action=end]').count(), 1);
+      await page.click('#pages [data-view=overview]');
       await page.waitForSelector('.sign-in');
+      assert.match(await page.innerText('.sign-in'), /session has ended/);
+      assert.equal(await page.innerText('#caller'), '');
+      await other.click('#sign-out');
+      await other.waitForSelector('.sign-in');
+      await other.reload();
+      await other.waitForSelector('.sign-in');
+      await other.context().close();
     } finally {
       await page.context().close();
       await closed.stop();
@@ -559,8 +589,6 @@ const checks = {
       assert.equal((await stored()).settings.max_rings, 9);
 
       await visit(page, closed.url, view('overview'));
-      await page.fill('#token', closed.texts.boss);
-      await page.locator('.sign-in button').click();
       await page.waitForSelector('.tiles');
       await page.click('#pages [data-view=applications]');
       await page.waitForSelector('tbody a.id');

@@ -1,6 +1,7 @@
 // What a person may do with an alarm in its state. The server decides again; clock/decide.go and its siblings have the rules.
 
-import {act, alarmPath, address, hasToken, Problem} from './api.js';
+import {act, alarmPath, address, Problem} from './api.js';
+import {signedIn} from './caller.js';
 import {now} from './format.js';
 
 const over = {rung: 'it has rung', expired: 'it has expired', dead: 'it is dead', cancelled: 'it is cancelled'};
@@ -98,9 +99,9 @@ export function curl(alarm, action) {
   return curlOf(url, `-X ${action.method} -H 'If-Match: "${alarm.generation}"'${body ? ` -H 'Content-Type: application/json' -d ${quoted(body)}` : ''}`);
 }
 
-/** Returns the command of curl for a URL, with the token of the shell if this page has one. */
+/** Returns the command of curl for a URL, with the token of the shell if this page needs one. */
 export function curlOf(url, options = '') {
-  return ['curl', hasToken() && '-H "Authorization: Bearer $CLOCKD_TOKEN"', options, url].filter(Boolean).join(' ');
+  return ['curl', signedIn() && '-H "Authorization: Bearer $CLOCKD_TOKEN"', options, url].filter(Boolean).join(' ');
 }
 
 /** Returns the command of clockd for an action, or for a read without an action. */

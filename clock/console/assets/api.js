@@ -5,15 +5,12 @@ import {noteServerTime} from './format.js';
 /** The address of the service, with its prefix. */
 export const root = new URL('../', document.baseURI);
 
-let token = ''; // only in the memory of this page: a reload forgets it
+let token = ''; // only in the memory of this page: a reload forgets it. A session is in a cookie, which no script can read
 
 /** Uses a token for all further requests; '' uses none. */
 export function useToken(text) {
   token = text;
 }
-
-/** Reports whether requests have a token. */
-export function hasToken() { return token !== ''; }
 
 /** A failure of a request, as the server describes it. */
 export class Problem extends Error {

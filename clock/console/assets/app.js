@@ -1,11 +1,12 @@
 // Starts the console: chooses the page of the URL, and owns what all pages share.
 
 import {el, replace} from './dom.js';
-import {Problem, hasToken} from './api.js';
+import {Problem} from './api.js';
+import {signedIn} from './caller.js';
 import {currentState, href} from './url.js';
 import {rememberZone, useZone, zoneName, zones} from './format.js';
 import {clear, failure} from './notice.js';
-import {signIn, startSignOut} from './signin.js';
+import {learnCaller, signIn, startSignOut} from './signin.js';
 import {isOpen, show as showDialog} from './dialog.js';
 import {refreshDistances} from './parts.js';
 import {togglePause} from './poll.js';
@@ -20,8 +21,9 @@ import * as jobs from './page-jobs.js';
 import * as nodes from './page-nodes.js';
 import * as overview from './page-overview.js';
 import * as search from './page-search.js';
+import * as tokens from './page-tokens.js';
 
-const pages = {overview, alarms, applications, dead, jobs, forecast, nodes, audit, search, alarm, application};
+const pages = {overview, alarms, applications, dead, jobs, forecast, nodes, audit, tokens, search, alarm, application};
 
 // The pages in the navigation, each with its key after g.
 const navigation = [
@@ -33,6 +35,7 @@ const navigation = [
   {view: 'forecast', name: 'Forecast', key: 'f'},
   {view: 'nodes', name: 'Nodes', key: 'n'},
   {view: 'audit', name: 'Audit', key: 'u'},
+  {view: 'tokens', name: 'Tokens', key: 't'},
 ];
 
 const main = document.getElementById('main');
@@ -69,7 +72,7 @@ async function show(focus) {
       throw problem;
     }
     // Others who share the address may have used up its requests without a token. A token is still accepted then.
-    const wantsToken = problem.status === 401 || problem.code === 'rate_limited' && !hasToken();
+    const wantsToken = problem.status === 401 || problem.code === 'rate_limited' && !signedIn();
     replace(body, wantsToken ? signIn(problem, () => show(true)) : failure(problem, () => show(false)));
   }
 }
@@ -168,4 +171,5 @@ document.addEventListener('keydown', pressed);
 setInterval(() => { if (!document.hidden) refreshDistances(); }, 1000);
 document.getElementById('pause').addEventListener('click', togglePause);
 document.getElementById('keys').addEventListener('click', showKeys);
+await learnCaller();
 show(false);

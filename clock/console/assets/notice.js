@@ -1,7 +1,8 @@
 // Messages to the person, also read by screen readers.
 
 import {el, replace} from './dom.js';
-import {Problem, hasToken} from './api.js';
+import {Problem} from './api.js';
+import {signedIn} from './caller.js';
 
 const area = document.getElementById('notice');
 
@@ -29,7 +30,7 @@ function remedy(problem) {
   switch (true) {
     case problem.status === 0: return 'Check that clockd runs and that this machine reaches it, then try again.';
     case problem.status === 401: return 'Sign in with an access token.';
-    case problem.code === 'forbidden' && hasToken(): return 'Use a token whose role and applications allow it.';
+    case problem.code === 'forbidden' && signedIn(): return 'Use a token whose role and applications allow it.';
     case problem.code === 'unknown_host': return 'Add the name in the address bar to CLOCKD_HOSTS.';
     case problem.code === 'condition_failed': return 'The alarm has changed since you read it. Look at it again, then decide.';
     case problem.status === 409: return 'The state of the alarm has changed. Look at it again.';

@@ -1,7 +1,7 @@
 // Repeats reads while somebody looks at them.
 
 import {el, replace} from './dom.js';
-import {hasToken} from './api.js';
+import {signedIn} from './caller.js';
 import {reason} from './notice.js';
 
 const longest = 60;
@@ -31,7 +31,7 @@ async function every(seconds, signal, work, fail) {
       if (signal.aborted) return;
       wait = Math.min(longest, wait * 2);
       fail(problem);
-      if (problem.status === 401 || problem.code === 'rate_limited' && !hasToken()) return;
+      if (problem.status === 401 || problem.code === 'rate_limited' && !signedIn()) return;
     }
     await pause(wait * 1000, signal);
     await visible(signal);
