@@ -17,6 +17,8 @@ const (
 	// changeReread is the time after which everything is read although the counter is the same: a person may have
 	// changed rows without it.
 	changeReread = time.Minute
+	// changeGap is the least time from the begin of a poll to one that is due at once.
+	changeGap = 100 * time.Millisecond
 	// changeReadLimit bounds one poll.
 	changeReadLimit = 3 * time.Second
 )
@@ -41,6 +43,7 @@ type ChangePoll struct {
 	running bool          // Run runs
 	begun   int64         // polls of Run that have begun
 	ended   int64         // polls of Run that have ended
+	last    error         // of the poll that ended last
 	next    chan struct{} // closed when ended or running changes
 	changes int64         // the counter when the part was last read
 	read    time.Time     // when the part was last read; zero: never
@@ -56,27 +59,31 @@ func NewChangePoll(deps ChangePollDeps) *ChangePoll {
 	return &ChangePoll{deps: deps, refresh: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
-// Refresh makes Run poll at once. Safe for concurrent use.
+// Refresh makes Run poll at once, or soon after its last poll. Safe for concurrent use.
 func (p *ChangePoll) Refresh() { Signal(p.refresh) }
 
-// Renew makes Run poll at once, and returns after a poll that has begun after the call, or when ctx ends. It returns at
-// once while Run does not run. Safe for concurrent use.
-func (p *ChangePoll) Renew(ctx context.Context) {
+// Renew makes Run poll, as Refresh does, and returns the error of a poll that has begun after the call, or the one of
+// ctx. So many calls share a poll. It returns nil at once while Run does not run. Safe for concurrent use.
+func (p *ChangePoll) Renew(ctx context.Context) error {
 	p.mu.Lock()
 	wanted := p.begun + 1
 	p.mu.Unlock()
 	p.Refresh()
 	for {
 		p.mu.Lock()
-		renewed, next := p.ended >= wanted || !p.running, p.next
+		renewed, next, err := p.ended >= wanted, p.next, p.last
+		running := p.running
 		p.mu.Unlock()
-		if renewed {
-			return
+		switch {
+		case renewed:
+			return err
+		case !running:
+			return nil
 		}
 		select {
 		case <-next:
 		case <-ctx.Done():
-			return
+			return ctx.Err()
 		}
 	}
 }
@@ -105,16 +112,22 @@ func (p *ChangePoll) Run(ctx context.Context) error {
 	defer timer.Stop()
 	p.noteRun(func() { p.running = true })
 	defer p.noteRun(func() { p.running = false })
+	begun := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
 		case <-p.refresh:
+			if wait := changeGap - time.Since(begun); wait > 0 {
+				timer.Reset(wait)
+				continue
+			}
 		}
+		begun = time.Now()
 		p.noteRun(func() { p.begun++ })
 		err := p.poll(ctx)
-		p.noteRun(func() { p.ended++ })
+		p.noteRun(func() { p.ended, p.last = p.ended+1, err })
 		p.note(ctx, err)
 		p.deps.After(ctx, err == nil)
 		timer.Reset(changePoll - rand.N(changeJitter))

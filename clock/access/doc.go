@@ -24,9 +24,9 @@
 //     the last known time.
 //  5. A change of a token in the database holds within 2 s, for new requests, for lines of streams that go on
 //     (Watch.Check), and for streams of rings (Watch.Keep).
-//  6. A session is a token that another one, its parent, has started. It is open only in a cookie, and a token only in
-//     the header. It ends with the secret of its parent that it began with, and shares its parent's operations.
-//  7. A token that is not in memory, as one of another node, makes the Watch poll, at most renewalPace times a second.
+//  6. A session is open only in a cookie, and a token only in the header. A session ends with the secret of the token
+//     that started it, its parent, and shares its operations. A provider may have proven a person instead.
+//  7. An unknown token may be new, so its request waits for a poll, at most renewalWait. Such requests share polls.
 //  8. The requests of a service that needs no token are those of Anyone. They end when a token is needed.
 //  9. An address with too many failed authentications may still send valid tokens. The memory for addresses is bounded.
 //  10. Refusals and logins are acts of the audit, written within some seconds. Their number is bounded: a flood of
@@ -36,6 +36,7 @@
 //
 //	database away                   the known tokens work; a revocation does not hold yet    it is read when the database is back
 //	token cannot be read            it opens nothing; the others work                        clockd token list says why
+//	many sign-ins at once           two at a time use the database                           the person tries again
 //	last uses cannot be written     they are written with the next                           no action needed
 //	refusals cannot be written      the first of them are written later, others are counted  no action needed
 package access

@@ -52,6 +52,16 @@ func (c *Caller) Wait(ctx context.Context) error {
 }
 
 const (
+	// startBurst is the number of sessions that may start at once at a node, for a token or for all people of a
+	// provider, and startEvery the time after which one more may.
+	startBurst = 20
+	startEvery = 2 * time.Second
+)
+
+// newStarts returns the limiter of sessions.
+func newStarts() *rate.Limiter { return rate.NewLimiter(rate.Every(startEvery), startBurst) }
+
+const (
 	// failureBurst is the number of failed authentications that an address may have at once.
 	failureBurst = 20
 	// failureEvery is the time after which it may have one more.
@@ -82,6 +92,14 @@ func (f *failures) add(address netip.Addr) time.Duration {
 		return 0
 	}
 	return failureEvery
+}
+
+// full reports whether the address has too many failures already.
+func (f *failures) full(address netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	limiter := f.byAddress[address]
+	return limiter != nil && limiter.Tokens() < 1
 }
 
 // makeRoom forgets the addresses that have had no failure lately. If they are too few, it forgets all of them.

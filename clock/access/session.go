@@ -4,11 +4,16 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/clockd/clockd/clock"
 )
 
-// MaxSessions is the most open sessions of one token. A further one ends the oldest.
+// MaxSessions is the most open sessions of one token or person. A further one ends the oldest.
 const MaxSessions = 100
+
+// ErrParentEnded is the error for a session whose token has ended before its start.
+var ErrParentEnded = unauthenticated("the token has ended")
 
 // Errors of callers that cannot start a session.
 var (
@@ -16,37 +21,43 @@ var (
 	errSessionOfNone = forbidden("this service needs no access token now, so nobody has to sign in")
 )
 
-// session returns a session of the token, which the secret has opened. It ends after the lifetime, or with the token.
-func (t *Token) session(text Text, secret Hash, now clock.Instant, lifetime time.Duration) *Token {
-	s := &Token{
-		ID: text.ID, Name: t.Name, Role: t.Role, Applications: t.Applications, Secret: text.Hash(),
-		OldSecretUntil: clock.NoInstant, CreatedAt: now, CreatedBy: t.Name, ExpiresAt: now.Add(lifetime),
-		RevokedAt: clock.NoInstant, LastUsedAt: clock.NoInstant,
-		ParentID: t.ID, ParentSecret: secret,
-	}
-	if t.ExpiresAt != clock.NoInstant {
-		s.ExpiresAt = min(s.ExpiresAt, t.ExpiresAt)
-	}
-	return s
+// ParentProvider is the ParentID of a session whose person has signed in with a provider. No token has this id.
+const ParentProvider = "oidc"
+
+// Person is a person as a provider describes them.
+type Person struct {
+	Name         string
+	Subject      string // id at the provider
+	Role         Role
+	Applications Applications
+}
+
+// Lifetime returns the time from the start of a session to its end.
+func (t *Token) Lifetime() time.Duration {
+	return time.Duration(t.ExpiresAt-t.CreatedAt) * time.Millisecond
 }
 
 // IsSession reports whether the token is a session.
 func (t *Token) IsSession() bool { return t.ParentID != "" }
 
 // orphaned reports whether parent, which is nil if it is unknown, is not open any more with the secret that the session
-// began with.
+// began with. A session of a person has no parent. No session is the parent of another one, or without an end.
 func (t *Token) orphaned(parent *Token, now clock.Instant) bool {
-	return parent == nil || parent.Check(t.ParentSecret, now) != nil
+	switch {
+	case t.ExpiresAt == clock.NoInstant: // changed in SQL
+		return true
+	case t.ParentID == ParentProvider:
+		return false
+	}
+	return parent == nil || parent.IsSession() || parent.Check(t.ParentSecret, now) != nil
 }
 
 // SessionStore stores sessions beside the tokens.
 type SessionStore interface {
-	// AllTokens returns all tokens and sessions by id.
-	AllTokens(ctx context.Context) ([]Token, error)
-	// AddSession adds a session, and deletes the expired ones. If its token has more than the most open sessions then,
-	// the oldest ones end.
+	// AddSession adds a session, and deletes the ended ones. If its parent has more than the most open sessions of this
+	// name then, the oldest ones end. It returns ErrParentEnded if it has.
 	AddSession(ctx context.Context, session *Token, most int, by clock.Actor) error
-	// EndSession ends a session. It returns a clock.ErrNotFound for any other id.
+	// EndSession ends an open session. It returns a clock.ErrNotFound for any other id.
 	EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error
 }
 
@@ -55,11 +66,19 @@ type Sessions struct {
 	watch    *Watch
 	store    SessionStore
 	lifetime time.Duration
+	people   *rate.Limiter // starts of sessions of people
+	writing  chan struct{} // has one element for each start or end that uses the database
 }
+
+// sessionWrites is the most starts and ends of sessions that use the database at once. They wait for each other there,
+// and must not take the connections of others meanwhile.
+const sessionWrites = 2
 
 // NewSessions returns Sessions of tokens that the watch knows.
 func NewSessions(watch *Watch, store SessionStore, lifetime time.Duration) *Sessions {
-	return &Sessions{watch: watch, store: store, lifetime: lifetime}
+	return &Sessions{
+		watch: watch, store: store, lifetime: lifetime, people: newStarts(), writing: make(chan struct{}, sessionWrites),
+	}
 }
 
 // Start starts a session of the caller's token, and returns its text. This node knows the session then. Any other node
@@ -71,26 +90,82 @@ func (s *Sessions) Start(ctx context.Context, c *Caller, by clock.Actor) (Text, 
 	case c.token.IsSession():
 		return Text{}, nil, errSessionInside
 	}
+	return s.start(ctx, c.starts, Token{
+		Name: c.token.Name, Role: c.token.Role, Applications: c.token.Applications, CreatedBy: c.token.Name,
+		ExpiresAt: c.token.ExpiresAt, ParentID: c.token.ID, ParentSecret: c.secret,
+	}, by)
+}
+
+// StartFor starts a session of a person, and returns its text, as Start does. The subject replaces a name that cannot be
+// shown.
+func (s *Sessions) StartFor(ctx context.Context, p *Person, by clock.Actor) (Text, *Token, error) {
+	if validateName("name", p.Name) != nil {
+		p.Name = p.Subject
+	}
+	if err := validateName("name", p.Name); err != nil {
+		return Text{}, nil, forbidden("the provider has no name that can be shown: " + err.Error())
+	}
+	by.Name = p.Name
+	return s.start(ctx, s.people, Token{
+		Name: p.Name, Role: p.Role, Applications: p.Applications, CreatedBy: p.maker(), ExpiresAt: clock.NoInstant,
+		ParentID: ParentProvider,
+	}, by)
+}
+
+// maker returns the subject, or the name if the subject cannot be shown.
+func (p *Person) maker() string {
+	if validateName("maker", p.Subject) != nil {
+		return p.Name
+	}
+	return p.Subject
+}
+
+// start adds a session, which has the lifetime, but ends at the end that it has.
+func (s *Sessions) start(
+	ctx context.Context, starts *rate.Limiter, session Token, by clock.Actor,
+) (Text, *Token, error) {
+	if !starts.Allow() {
+		return Text{}, nil, &clock.Error{
+			Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: startEvery,
+			Detail: "too many sessions have started; a token itself still works",
+		}
+	}
 	text := NewText()
-	session := c.token.session(text, c.secret, s.watch.time(), s.lifetime)
-	if err := s.store.AddSession(ctx, session, MaxSessions, by); err != nil {
+	session.ID, session.Secret, session.CreatedAt = text.ID, text.Hash(), s.watch.time()
+	session.OldSecretUntil, session.RevokedAt, session.LastUsedAt = clock.NoInstant, clock.NoInstant, clock.NoInstant
+	end := session.CreatedAt.Add(s.lifetime)
+	if session.ExpiresAt == clock.NoInstant || end < session.ExpiresAt {
+		session.ExpiresAt = end
+	}
+	err := s.write(ctx, func() error { return s.store.AddSession(ctx, &session, MaxSessions, by) })
+	if err != nil {
 		return Text{}, nil, err
 	}
-	s.watch.Renew(ctx)
-	return text, session, nil
+	return text, &session, nil
 }
 
 // End ends a session at this node at once, and at any other one within 2 s.
 func (s *Sessions) End(ctx context.Context, id string, by clock.Actor) error {
-	if err := s.store.EndSession(ctx, id, s.watch.time(), by); err != nil {
-		return err
+	if len(id) != idDigits || !isBase62(id) {
+		return &clock.Error{Kind: clock.ErrNotFound, Code: clock.CodeUnknownToken, Detail: "this is no id of a session"}
 	}
-	s.watch.Renew(ctx)
-	return nil
+	return s.write(ctx, func() error { return s.store.EndSession(ctx, id, s.watch.time(), by) })
 }
 
-// All returns all tokens and sessions by id, and the database's time.
-func (s *Sessions) All(ctx context.Context) ([]Token, clock.Instant, error) {
-	all, err := s.store.AllTokens(ctx)
-	return all, s.watch.time(), err
+// write changes sessions in the database, as one of few, and makes the change hold at this node.
+func (s *Sessions) write(ctx context.Context, change func() error) error {
+	select {
+	case s.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := change()
+	<-s.writing
+	if err == nil {
+		_ = s.watch.Renew(ctx) // after a failure the change holds here with the next poll
+	}
+	return err
 }
+
+// All returns all tokens and sessions by id, as this node knows them, and the database's time.
+func (s *Sessions) All() ([]Token, clock.Instant) { return s.watch.all(), s.watch.time() }

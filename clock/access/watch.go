@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,13 +25,8 @@ const useEvery = time.Minute
 // HowToMake is the command that makes the first token.
 const HowToMake = "clockd token create NAME --role admin"
 
-const (
-	// renewalPace is the most polls a second because of tokens that this node does not know, and renewalBurst the most
-	// at once. Any further unknown token is refused at once.
-	renewalPace, renewalBurst = 5, 5
-	// renewalWait is the longest time that a request with such a token waits for the poll.
-	renewalWait = time.Second
-)
+// renewalWait is the longest time that a request with an unknown token waits for a poll.
+const renewalWait = time.Second
 
 // Use is the last use of a token.
 type Use struct {
@@ -52,6 +48,7 @@ type Source interface {
 type Config struct {
 	Mode     Mode
 	Loopback bool // the service listens on loopback alone
+	People   bool // people sign in with a provider, so that Auto needs a token or a session
 	Rate     int  // operations a second of one token; 0: no limit
 }
 
@@ -73,7 +70,6 @@ type Watch struct {
 
 	snapshot atomic.Pointer[snapshot] // never nil
 	failures *failures
-	renewals *rate.Limiter // polls because of unknown tokens
 
 	mu    sync.Mutex
 	now   clock.Instant // latest known database's time
@@ -83,9 +79,10 @@ type Watch struct {
 	usesWritten time.Time // last write of uses; only Run uses it
 }
 
-// snapshot holds all tokens at one moment, by id. Its map does not change.
+// snapshot holds all tokens and sessions at one moment, by id. Its map does not change.
 type snapshot struct {
 	tokens     map[string]*entry
+	number     int // without sessions
 	unreadable int
 }
 
@@ -93,6 +90,7 @@ type snapshot struct {
 type entry struct {
 	Token
 	limiter *rate.Limiter // nil: no limit
+	starts  *rate.Limiter // of sessions
 	used    *atomic.Int64 // instant of the last use by this process; clock.NoInstant: none
 	written clock.Instant // last use that this process has written; only Run uses it
 }
@@ -105,8 +103,7 @@ type kept struct {
 
 // NewWatch returns a Watch without tokens. Load reads them.
 func NewWatch(cfg Config, deps Deps) *Watch {
-	w := &Watch{cfg: cfg, deps: deps, failures: newFailures(),
-		renewals: rate.NewLimiter(renewalPace, renewalBurst), kept: map[*kept]struct{}{}, now: clock.NoInstant}
+	w := &Watch{cfg: cfg, deps: deps, failures: newFailures(), kept: map[*kept]struct{}{}, now: clock.NoInstant}
 	w.ChangePoll = clock.NewChangePoll(clock.ChangePollDeps{
 		Count: deps.Source.TokenChanges, Read: w.readAll, After: w.afterPoll, Part: "access tokens", Log: deps.Log,
 	})
@@ -124,16 +121,21 @@ func (w *Watch) readAll(ctx context.Context, _ int64) error {
 	for _, t := range stored {
 		e := &entry{Token: t, written: t.LastUsedAt}
 		if known := before.tokens[t.ID]; known != nil {
-			e.used, e.limiter = known.used, known.limiter
+			e.used, e.limiter, e.starts = known.used, known.limiter, known.starts
 		} else {
-			e.used, e.limiter = new(atomic.Int64), newLimiter(w.cfg.Rate)
+			e.used, e.limiter, e.starts = new(atomic.Int64), newLimiter(w.cfg.Rate), newStarts()
 			e.used.Store(int64(clock.NoInstant))
 		}
 		if t.Unreadable != nil {
 			after.unreadable++
+		}
+		if known := before.tokens[t.ID]; t.Unreadable != nil && (known == nil || known.Unreadable == nil) {
 			w.deps.Log.Error("an access token cannot be read: it opens nothing", "token", t.ID, "err", t.Unreadable)
 		}
 		after.tokens[t.ID] = e
+		if !t.IsSession() {
+			after.number++
+		}
 	}
 	for _, e := range after.tokens {
 		if parent := after.tokens[e.ParentID]; parent != nil {
@@ -146,17 +148,34 @@ func (w *Watch) readAll(ctx context.Context, _ int64) error {
 
 // Open reports whether requests need no token now.
 func (w *Watch) Open() bool {
-	return w.cfg.Mode == None || w.cfg.Mode == Auto && w.cfg.Loopback && len(w.snapshot.Load().tokens) == 0
+	return w.cfg.Mode == None ||
+		w.cfg.Mode == Auto && w.cfg.Loopback && !w.cfg.People && w.snapshot.Load().number == 0
 }
 
 // Mode returns the mode.
 func (w *Watch) Mode() Mode { return w.cfg.Mode }
 
+// all returns all tokens and sessions by id. LastUsedAt has the uses at this node too.
+func (w *Watch) all() []Token {
+	tokens := w.snapshot.Load().tokens
+	all := make([]Token, 0, len(tokens))
+	for _, e := range tokens {
+		t := e.Token
+		t.LastUsedAt = max(t.LastUsedAt, clock.Instant(e.used.Load()))
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b Token) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// People reports whether people sign in with a provider.
+func (w *Watch) People() bool { return w.cfg.People }
+
 // Tokens returns the number of tokens in memory, revoked and expired ones included, and the number of those that cannot
 // be read.
 func (w *Watch) Tokens() (all, unreadable int) {
 	s := w.snapshot.Load()
-	return len(s.tokens), s.unreadable
+	return s.number, s.unreadable
 }
 
 // Request is what a request says about its caller.
@@ -173,11 +192,8 @@ type Request struct {
 // many failures may still send valid tokens. A token that this node does not know yet may wait for a poll.
 func (w *Watch) Caller(ctx context.Context, r Request) (*Caller, error) {
 	c, err := w.find(r)
-	if errors.Is(err, errUnknown) && w.renewals.Allow() {
-		ctx, cancel := context.WithTimeout(ctx, renewalWait)
-		defer cancel()
-		w.Renew(ctx)
-		c, err = w.find(r)
+	if isUnknown(err) && !w.failures.full(r.Address) {
+		c, err = w.findRenewed(ctx, r)
 	}
 	if err == nil {
 		return c, nil
@@ -189,6 +205,27 @@ func (w *Watch) Caller(ctx context.Context, r Request) (*Caller, error) {
 		}
 	}
 	return nil, err
+}
+
+// findRenewed is find after a poll. It returns a clock.ErrUnavailable if the database does not respond, because the token
+// may be new.
+func (w *Watch) findRenewed(ctx context.Context, r Request) (*Caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, renewalWait)
+	defer cancel()
+	failed := w.Renew(ctx)
+	c, err := w.find(r)
+	if failed != nil && isUnknown(err) {
+		return nil, &clock.Error{
+			Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second, Cause: failed,
+			Detail: "this node does not know the token or session, and the database does not respond",
+		}
+	}
+	return c, err
+}
+
+// isUnknown reports whether the error is about a token or session that is not in memory.
+func isUnknown(err error) bool {
+	return errors.Is(err, errUnknown) || errors.Is(err, errUnknownSession)
 }
 
 // find returns the caller of a request.
@@ -203,7 +240,7 @@ func (w *Watch) find(r Request) (*Caller, error) {
 		return w.sessionCaller(r.Session)
 	}
 	if len(r.Authorization) == 0 {
-		if all, _ := w.Tokens(); all == 0 {
+		if all, _ := w.Tokens(); all == 0 && !w.cfg.People {
 			return nil, unauthenticated("this service needs a token, and none exists: make one with " + HowToMake)
 		}
 		return nil, unauthenticated("this service needs a token: send the header Authorization: Bearer, followed by the token")
@@ -233,7 +270,10 @@ func (w *Watch) sessionCaller(cookie string) (*Caller, error) {
 		return nil, unauthenticated("the cookie has no session of clockd: sign in again")
 	}
 	c, err := w.callerOf(text)
-	if err == nil && !c.token.IsSession() {
+	switch {
+	case errors.Is(err, errUnknown):
+		return nil, errUnknownSession
+	case err == nil && !c.token.IsSession():
 		return nil, unauthenticated("the cookie has an access token, which is valid in the header Authorization alone")
 	}
 	return c, err
@@ -247,14 +287,15 @@ func (w *Watch) callerOf(text Text) (*Caller, error) {
 		return nil, err
 	}
 	e.used.Store(int64(now))
-	return &Caller{token: &e.Token, secret: secret, limiter: e.limiter}, nil
+	return &Caller{token: &e.Token, secret: secret, limiter: e.limiter, starts: e.starts}, nil
 }
 
-// errUnknown is the error for an unknown id, and for a wrong secret. errSessionEnded is the one for a session that has
-// ended, expired or lost its token.
+// errUnknown is the error for an unknown id, and for a wrong secret, and errUnknownSession the same for a session.
+// errSessionEnded is the one for a session that has ended, expired or lost its token.
 var (
-	errUnknown      = unauthenticated("the token is unknown, or its secret is wrong")
-	errSessionEnded = unauthenticated("the session has ended: sign in again")
+	errUnknown        = unauthenticated("the token is unknown, or its secret is wrong")
+	errUnknownSession = unauthenticated("the session has ended, or is unknown: sign in again")
+	errSessionEnded   = unauthenticated("the session has ended: sign in again")
 )
 
 // valid returns the token that the secret opens at now.
@@ -268,6 +309,8 @@ func (w *Watch) valid(id string, secret Hash, now clock.Instant) (*entry, error)
 	switch {
 	case errors.Is(err, ErrWrongSecret):
 		return nil, errUnknown
+	case e.ParentID == ParentProvider && !w.cfg.People:
+		return nil, &endedError{errSessionEnded, &e.Token}
 	case e.IsSession():
 		var parent *Token
 		if known := tokens[e.ParentID]; known != nil {

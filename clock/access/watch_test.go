@@ -65,6 +65,13 @@ func (f *fakeSource) written() []Use {
 	return slices.Clone(f.uses)
 }
 
+// counted returns the number of polls.
+func (f *fakeSource) counted() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.polls
+}
+
 // change changes the database.
 func (f *fakeSource) change(do func()) {
 	f.mu.Lock()

@@ -50,6 +50,10 @@ func queryParams(c echo.Context, names ...string) (url.Values, error) {
 			Detail: "the query cannot be decoded: " + err.Error()}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(names) == 0 {
+			return nil, clock.Invalid(codeUnknownParameter, name,
+				fmt.Sprintf("unknown parameter %q; this request has none", name))
+		}
 		if !slices.Contains(names, name) {
 			return nil, clock.Invalid(codeUnknownParameter, name,
 				fmt.Sprintf("unknown parameter %q; known are %s", name, strings.Join(names, ", ")))

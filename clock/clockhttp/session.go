@@ -18,10 +18,12 @@ import (
 type Sessions interface {
 	// Start starts a session of the caller's token.
 	Start(ctx context.Context, c *access.Caller, by clock.Actor) (access.Text, *access.Token, error)
+	// StartFor starts a session of a person.
+	StartFor(ctx context.Context, p *access.Person, by clock.Actor) (access.Text, *access.Token, error)
 	// End ends a session. It returns a clock.ErrNotFound for an unknown id.
 	End(ctx context.Context, id string, by clock.Actor) error
 	// All returns all tokens and sessions by id, and the database's time.
-	All(ctx context.Context) ([]access.Token, clock.Instant, error)
+	All() ([]access.Token, clock.Instant)
 }
 
 const (
@@ -56,11 +58,11 @@ func (s *Server) startSession(c echo.Context) error {
 	if err != nil {
 		return clock.UnavailableIfLate(ctx, err)
 	}
-	setSessionCookie(c, text.String(), time.Duration(session.ExpiresAt-session.CreatedAt)*time.Millisecond)
+	setSessionCookie(c, text.String(), session.Lifetime())
 	return s.respondJSON(c, http.StatusCreated, appendCaller(nil, session))
 }
 
-// endOwnSession ends the session of the request, if it has one, and deletes the cookie.
+// endOwnSession ends the session of the request, and deletes the cookie. It changes nothing for a token.
 func (s *Server) endOwnSession(c echo.Context) error {
 	sessions, err := s.sessionsFor(c)
 	if err != nil {
@@ -70,8 +72,8 @@ func (s *Server) endOwnSession(c echo.Context) error {
 		if err := s.end(c, sessions, own.ID); err != nil {
 			return err
 		}
+		setSessionCookie(c, "", -1)
 	}
-	setSessionCookie(c, "", -1)
 	return c.NoContent(http.StatusNoContent)
 }
 
@@ -119,12 +121,7 @@ func (s *Server) listTokens(c echo.Context) error {
 	if err := front.CallerOf(c.Request()).CoverAll("tokens and sessions"); err != nil {
 		return err
 	}
-	ctx, cancel := clientContext(c)
-	defer cancel()
-	all, now, err := s.sessions.All(ctx)
-	if err != nil {
-		return readFailure(ctx, err)
-	}
+	all, now := s.sessions.All()
 	page, next := tokensAfter(all, values.Get("cursor"), limit)
 	b := appendList([]byte(`{"tokens":`), page,
 		func(t *access.Token, b []byte) []byte {
@@ -171,16 +168,20 @@ func (s *Server) sessionsFor(c echo.Context) (Sessions, error) {
 	return s.sessions, refuseBody(c)
 }
 
-// setSessionCookie gives the browser a session, or deletes it if the lifetime is negative. A browser drops the cookie
-// unless the page came over TLS or from loopback.
+// setSessionCookie gives the browser a session, or deletes it if the lifetime is negative.
 func setSessionCookie(c echo.Context, text string, lifetime time.Duration) {
+	setCookie(c, front.SessionCookie, text, lifetime, http.SameSiteStrictMode)
+}
+
+// setCookie gives the browser a cookie that no script can read, or deletes it if the lifetime is negative. A browser
+// drops it unless the page came over TLS or from loopback.
+func setCookie(c echo.Context, name, value string, lifetime time.Duration, site http.SameSite) {
 	seconds := int(lifetime / time.Second)
 	if lifetime < 0 {
 		seconds = -1
 	}
 	c.SetCookie(&http.Cookie{
-		Name: front.SessionCookie, Value: text, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode,
+		Name: name, Value: value, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: site,
 	})
 }
 

@@ -1,10 +1,12 @@
 -- +goose Up
--- side by side: yes, because old builds name the columns that they write, and the new ones have defaults. For an old build a session is a token.
+-- side by side: yes, because old builds name the columns that they write, and the new ones have defaults. For an old build a session is a token without a secret, which opens nothing.
 
--- A session of the console is a token of its own. It is valid as long as its token and the secret that it began with.
+-- A session of the console is a token of its own, with its secret in session_secret. It is valid as long as its token and the secret that it
+-- began with.
 ALTER TABLE access_token
     ADD COLUMN parent_id     VARCHAR(12) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '', -- id of the session's token; '': no session
-    ADD COLUMN parent_secret VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT ''; -- SHA-256 of the secret of parent_id that the session began with
+    ADD COLUMN parent_secret VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '', -- SHA-256 of the secret of parent_id that the session began with
+    ADD COLUMN session_secret VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT ''; -- SHA-256 of the session's secret
 
 DROP VIEW access_token_report;
 CREATE VIEW access_token_report AS

@@ -287,9 +287,9 @@ type TokenTx interface {
 	ReadToken(ctx context.Context, id string) (TokenRow, error)
 	// AddToken inserts the row.
 	AddToken(ctx context.Context, row *TokenRow) error
-	// OpenSessions returns the ids of the token's open sessions, the oldest first.
-	OpenSessions(ctx context.Context, parentID string) ([]string, error)
-	// DeleteSessions deletes the sessions that have expired at an instant.
+	// OpenSessions returns the ids of the open sessions of the parent with the name, the oldest first.
+	OpenSessions(ctx context.Context, parentID, name string) ([]string, error)
+	// DeleteSessions deletes the sessions that have ended or expired at an instant.
 	DeleteSessions(ctx context.Context, at clock.Instant) error
 	// UseToken writes the last use of a token, if it is later than the stored one.
 	UseToken(ctx context.Context, id string, at clock.Instant) error

@@ -29,17 +29,23 @@ type TokenRow struct {
 	LastUsedAt     sql.NullInt64
 	ParentID       string
 	ParentSecret   string
+	SessionSecret  string
 }
 
-// tokenRow returns the row of a token.
+// tokenRow returns the row of a token. A session has its secret in a column of its own, so that builds without sessions
+// do not take it for a token.
 func tokenRow(t *access.Token) TokenRow {
-	return TokenRow{
+	row := TokenRow{
 		ID: t.ID, Name: t.Name, Role: t.Role.String(), Applications: t.Applications.String(), Secret: t.Secret.Encode(),
 		OldSecret: t.OldSecret.Encode(), OldSecretUntil: ToNull(t.OldSecretUntil), CreatedAt: int64(t.CreatedAt),
 		CreatedBy: t.CreatedBy,
 		ExpiresAt: ToNull(t.ExpiresAt), RevokedAt: ToNull(t.RevokedAt), LastUsedAt: ToNull(t.LastUsedAt),
 		ParentID: t.ParentID, ParentSecret: t.ParentSecret.Encode(),
 	}
+	if t.IsSession() {
+		row.Secret, row.SessionSecret = "", row.Secret
+	}
+	return row
 }
 
 // tokenState returns what an act says of a token. It has no secret.
@@ -66,7 +72,11 @@ func (r *TokenRow) token() access.Token {
 	var errs [5]error
 	t.Role, errs[0] = access.ParseRole(r.Role)
 	t.Applications, errs[1] = access.ParseApplications(r.Applications)
-	t.Secret, errs[2] = access.ParseHash(r.Secret)
+	secret := r.Secret
+	if t.IsSession() {
+		secret = r.SessionSecret
+	}
+	t.Secret, errs[2] = access.ParseHash(secret)
 	t.OldSecret, errs[3] = access.ParseHash(r.OldSecret)
 	t.ParentSecret, errs[4] = access.ParseHash(r.ParentSecret)
 	t.Unreadable = errors.Join(errs[:]...)
@@ -76,8 +86,8 @@ func (r *TokenRow) token() access.Token {
 // errNoTokenCounter says that the counter's row was deleted. Without it, no node would notice a revocation.
 var errNoTokenCounter = errors.New("the table access_token_counter has no row: insert (1, 0)")
 
-// errNoSession rolls back the end of a session that is a token.
-var errNoSession = errors.New("the token is no session")
+// errNoSession rolls back the end of a session that is a token, or has ended.
+var errNoSession = errors.New("the token is no open session")
 
 // errTokenExists rolls back AddToken.
 var errTokenExists = errors.New("a token with this id exists")
@@ -161,9 +171,12 @@ func changeToken(ctx context.Context, tx TokenTx, id string, change store.TokenC
 	return t, err
 }
 
-// AddSession adds a session, deletes the expired ones, and ends the oldest ones beyond the most.
+// AddSession adds a session, deletes the ended ones, and ends the oldest ones beyond the most.
 func (s *Store) AddSession(ctx context.Context, session *access.Token, most int, by clock.Actor) error {
 	return s.changeTokens(ctx, "add a session", func(ctx context.Context, tx TokenTx) error {
+		if err := checkParent(ctx, tx, session); err != nil {
+			return err
+		}
 		row := tokenRow(session)
 		if err := errors.Join(tx.DeleteSessions(ctx, session.CreatedAt), tx.AddToken(ctx, &row)); err != nil {
 			return err
@@ -174,7 +187,7 @@ func (s *Store) AddSession(ctx context.Context, session *access.Token, most int,
 		if err != nil {
 			return err
 		}
-		open, err := tx.OpenSessions(ctx, session.ParentID)
+		open, err := tx.OpenSessions(ctx, session.ParentID, session.Name)
 		if err != nil {
 			return err
 		}
@@ -187,6 +200,23 @@ func (s *Store) AddSession(ctx context.Context, session *access.Token, most int,
 	})
 }
 
+// checkParent returns access.ErrParentEnded if the token of the session has ended meanwhile.
+func checkParent(ctx context.Context, tx TokenTx, session *access.Token) error {
+	if session.ParentID == access.ParentProvider {
+		return nil
+	}
+	row, err := tx.ReadToken(ctx, session.ParentID)
+	switch parent := row.token(); {
+	case errors.Is(err, sql.ErrNoRows):
+		return access.ErrParentEnded
+	case err != nil:
+		return err
+	case parent.Check(session.ParentSecret, session.CreatedAt) != nil:
+		return access.ErrParentEnded
+	}
+	return nil
+}
+
 // EndSession ends a session.
 func (s *Store) EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error {
 	return s.changeTokens(ctx, "end a session", func(ctx context.Context, tx TokenTx) error {
@@ -196,7 +226,7 @@ func (s *Store) EndSession(ctx context.Context, id string, at clock.Instant, by 
 
 func endSession(ctx context.Context, tx TokenTx, id string, at clock.Instant, by clock.Actor) error {
 	end := func(t *access.Token) error {
-		if !t.IsSession() {
+		if !t.IsSession() || t.RevokedAt != clock.NoInstant {
 			return errNoSession
 		}
 		t.Revoke(at)

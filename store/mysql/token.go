@@ -56,12 +56,12 @@ func (t *tokenTx) UpdateToken(ctx context.Context, row *engine.TokenRow) error {
 	})
 }
 
-// OpenSessions reads the ids of the token's open sessions (ListSessions).
-func (t *tokenTx) OpenSessions(ctx context.Context, parentID string) ([]string, error) {
-	return t.d.q.ListSessions(ctx, t.tx, parentID)
+// OpenSessions reads the ids of the open sessions of the parent with the name (ListSessions).
+func (t *tokenTx) OpenSessions(ctx context.Context, parentID, name string) ([]string, error) {
+	return t.d.q.ListSessions(ctx, t.tx, dbsqlc.ListSessionsParams{ParentID: parentID, Name: name})
 }
 
-// DeleteSessions deletes the expired sessions (DeleteSessions).
+// DeleteSessions deletes the ended sessions (DeleteSessions).
 func (t *tokenTx) DeleteSessions(ctx context.Context, at clock.Instant) error {
 	return t.d.q.DeleteSessions(ctx, t.tx, sql.NullInt64{Int64: int64(at), Valid: true})
 }

@@ -117,6 +117,7 @@ var tables = map[string][]Column{
 		{"last_used_at", true},
 		{"parent_id", false},
 		{"parent_secret", false},
+		{"session_secret", false},
 	},
 	"audit": {
 		{"id", false},

@@ -158,10 +158,15 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"add session": func(ctx context.Context) error {
-			return f.AddSession(ctx, session(f.t, token(f.t, "fault"), t0, t0+1), 1, clock.Actor{})
+			parent := token(f.t, "fault")
+			if _, err := f.AddToken(ctx, parent); err != nil {
+				return err
+			}
+			return f.AddSession(ctx, session(f.t, parent, t0, t0+1), 1, clock.Actor{})
 		},
 		"end session": func(ctx context.Context) error {
 			existing := session(f.t, token(f.t, "fault"), t0, t0+1)
+			existing.ParentID = access.ParentProvider
 			if err := f.AddSession(ctx, existing, 1, clock.Actor{}); err != nil {
 				return err
 			}

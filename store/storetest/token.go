@@ -117,8 +117,8 @@ func session(t testing.TB, of *access.Token, at, expires clock.Instant) *access.
 	return s
 }
 
-// testSessions demands that a session is stored with its token, that the oldest ones beyond the most end, that expired
-// ones disappear, and that no token is ended as a session.
+// testSessions demands that a session is stored with its token, that the oldest ones beyond the most end, that ended and
+// expired ones disappear, and that no token is ended as a session.
 func testSessions(t *testing.T, f *fixture) {
 	ops, other := token(t, "ops"), token(t, "other")
 	f.addToken(ops)
@@ -150,23 +150,40 @@ func testSessions(t *testing.T, f *fixture) {
 	changes := f.tokenChanges()
 	ok(t, f.EndSession(t.Context(), first.ID, t0+4, by), "end a session")
 	first.Revoke(t0 + 4)
-	for _, id := range []string{ops.ID, "unknown"} {
+	for _, id := range []string{ops.ID, "unknown", first.ID} {
 		if err := f.EndSession(t.Context(), id, t0+4, by); !errors.Is(err, clock.ErrNotFound) {
 			t.Errorf("the end of %s as a session: %v", id, err)
 		}
 	}
 	same(t, "changes", f.tokenChanges(), changes+1)
 
+	brief := start(session(t, other, t0+5, t0+9))
 	third := start(session(t, ops, t0+9, t0+1000))
-	same(t, "sessions without the expired one", stored(),
-		map[string]access.Token{first.ID: *first, second.ID: *second, others.ID: *others, third.ID: *third})
-	same(t, "tokens", len(f.allTokens()), 6)
+	same(t, "sessions without the ended and the expired ones", stored(),
+		map[string]access.Token{second.ID: *second, others.ID: *others, third.ID: *third})
+	same(t, "tokens", len(f.allTokens()), 5)
+	person := token(t, "anna")
+	person.ExpiresAt, person.ParentID = t0+1000, access.ParentProvider
+	start(person)
+	same(t, "a session of a person", stored()[person.ID], *person)
+	_, err := f.ChangeToken(t.Context(), ops.ID, tokenChange(func(t *access.Token) error { t.Revoke(t0 + 9); return nil }))
+	ok(t, err, "revoke")
+	err = f.AddSession(t.Context(), session(t, ops, t0+9, t0+1000), 2, by)
+	if !errors.Is(err, access.ErrParentEnded) {
+		t.Errorf("a session of a revoked token: %v", err)
+	}
+	if secret := f.report("SELECT secret FROM access_token WHERE id = '" + third.ID + "'"); secret[0][0] != "" {
+		t.Error("a build without sessions takes a session for a token")
+	}
 
-	acts, err := f.Acts(t.Context(), clock.ActsQuery{Limit: 3})
+	acts, err := f.Acts(t.Context(), clock.ActsQuery{Limit: 6})
 	ok(t, err, "acts")
-	for i, want := range []string{"session_start " + third.ID, "session_end " + first.ID, "session_end " + short.ID} {
-		if got := acts[i]; got.Action+" "+got.Subject != want || got.Actor != by ||
-			!strings.Contains(got.After, `"session_of":"`+ops.ID+`"`) {
+	for i, want := range []string{
+		"token_rotate " + ops.ID, "session_start " + person.ID, "session_start " + third.ID, "session_start " + brief.ID,
+		"session_end " + first.ID, "session_end " + short.ID,
+	} {
+		got := acts[i]
+		if got.Action+" "+got.Subject != want || i > 0 && (got.Actor != by || !strings.Contains(got.After, "session_of")) {
 			t.Errorf("act %d is %+v, want %s", i, got, want)
 		}
 	}

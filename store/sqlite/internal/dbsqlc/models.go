@@ -23,6 +23,7 @@ type AccessToken struct {
 	LastUsedAt     sql.NullInt64
 	ParentID       string
 	ParentSecret   string
+	SessionSecret  string
 }
 
 type AccessTokenCounter struct {

@@ -12,10 +12,10 @@ import (
 
 const AddToken = `-- name: AddToken :exec
 INSERT INTO access_token (id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at,
-    parent_id, parent_secret)
+    parent_id, parent_secret, session_secret)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
     ?8, ?9, ?10, ?11, ?12,
-    ?13, ?14)
+    ?13, ?14, ?15)
 `
 
 type AddTokenParams struct {
@@ -33,6 +33,7 @@ type AddTokenParams struct {
 	LastUsedAt     sql.NullInt64
 	ParentID       string
 	ParentSecret   string
+	SessionSecret  string
 }
 
 // Index: primary key. Rows: one.
@@ -52,6 +53,7 @@ func (q *Queries) AddToken(ctx context.Context, db DBTX, arg AddTokenParams) err
 		arg.LastUsedAt,
 		arg.ParentID,
 		arg.ParentSecret,
+		arg.SessionSecret,
 	)
 	return err
 }
@@ -71,10 +73,10 @@ func (q *Queries) CountTokenChange(ctx context.Context, db DBTX) (int64, error) 
 }
 
 const DeleteSessions = `-- name: DeleteSessions :exec
-DELETE FROM access_token WHERE parent_id <> '' AND expires_at <= ?1
+DELETE FROM access_token WHERE parent_id <> '' AND (expires_at <= ?1 OR revoked_at IS NOT NULL)
 `
 
-// Deletes the sessions that have expired at an instant. The audit has their beginnings and ends.
+// Deletes the sessions that have ended or expired at an instant. The audit has their beginnings and ends.
 // Index: none, as ListSessions. Rows: one for each of them.
 func (q *Queries) DeleteSessions(ctx context.Context, db DBTX, at sql.NullInt64) error {
 	_, err := db.ExecContext(ctx, DeleteSessions, at)
@@ -83,7 +85,7 @@ func (q *Queries) DeleteSessions(ctx context.Context, db DBTX, at sql.NullInt64)
 
 const GetToken = `-- name: GetToken :one
 SELECT id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at,
-    parent_id, parent_secret
+    parent_id, parent_secret, session_secret
 FROM access_token WHERE id = ?1
 `
 
@@ -106,19 +108,25 @@ func (q *Queries) GetToken(ctx context.Context, db DBTX, id string) (AccessToken
 		&i.LastUsedAt,
 		&i.ParentID,
 		&i.ParentSecret,
+		&i.SessionSecret,
 	)
 	return i, err
 }
 
 const ListSessions = `-- name: ListSessions :many
 SELECT id FROM access_token
-WHERE parent_id = ?1 AND parent_id <> '' AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000
+WHERE parent_id = ?1 AND name = ?2 AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000
 `
 
-// Reads the ids of a token's sessions that are open, the oldest first. LIMIT is a safety net.
+type ListSessionsParams struct {
+	ParentID string
+	Name     string
+}
+
+// Reads the ids of the sessions of a token, or of a person, that are open, the oldest first. LIMIT is a safety net.
 // Index: none, because the table is small, and a person begins a session a few times a day. Rows: one for each session.
-func (q *Queries) ListSessions(ctx context.Context, db DBTX, parentID string) ([]string, error) {
-	rows, err := db.QueryContext(ctx, ListSessions, parentID)
+func (q *Queries) ListSessions(ctx context.Context, db DBTX, arg ListSessionsParams) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListSessions, arg.ParentID, arg.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +150,7 @@ func (q *Queries) ListSessions(ctx context.Context, db DBTX, parentID string) ([
 
 const ListTokens = `-- name: ListTokens :many
 SELECT id, name, role, applications, secret, old_secret, old_secret_until, created_at, created_by, expires_at, revoked_at, last_used_at,
-    parent_id, parent_secret
+    parent_id, parent_secret, session_secret
 FROM access_token ORDER BY id LIMIT 100000
 `
 
@@ -172,6 +180,7 @@ func (q *Queries) ListTokens(ctx context.Context, db DBTX) ([]AccessToken, error
 			&i.LastUsedAt,
 			&i.ParentID,
 			&i.ParentSecret,
+			&i.SessionSecret,
 		); err != nil {
 			return nil, err
 		}
