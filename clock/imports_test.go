@@ -33,6 +33,8 @@ var importTable = []struct {
 	{"clock/quota", []string{"clock"}},
 	{"clock/bulk", []string{"clock"}},
 	{"clock/access", []string{"clock"}},
+	{"clock/oidc", []string{"clock", "clock/access"}},
+	{"clock/oidc/issuertest", nil},
 	{"clock/settings", []string{"clock"}},
 	{"clock/ringstream", []string{"clock"}},
 	{"clock/front", []string{"clock", "clock/access"}},

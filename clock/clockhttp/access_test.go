@@ -84,6 +84,7 @@ var routeNeeds = map[string]string{
 	"getSettings": "read", "listSettings": "read",
 	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read",
 	"getCaller": "read", "startSession": "read", "endOwnSession": "read", "endSession": "admin", "listTokens": "admin",
+	"getSignIn": "", "beginSignIn": "", "finishSignIn": "",
 	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read",
 	"openapi30": "read",
 	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate", "triggerAlarm": "operate",

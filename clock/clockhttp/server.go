@@ -50,6 +50,7 @@ type Deps struct {
 	Nodes      Nodes                           // reader of the nodes; nil: GET /v1/nodes is 503
 	Audit      Audit                           // acts of people; nil: GET /v1/audit is 503
 	Sessions   Sessions                        // sessions of the console, and tokens; nil: requests for them are 503
+	SignIn     SignIn                          // provider with which people sign in; nil: none
 	Access     front.Access                    // who may use the interface; nil: everyone may do everything
 	Readiness  func() Readiness                // state for /readyz; must not block
 	Wrap       func(http.Handler) http.Handler // wraps the handler of all requests, for example to trace them; nil: nothing does. The handler sets http.Request.Pattern
@@ -82,6 +83,7 @@ type Server struct {
 	readNodes Nodes
 	audit     Audit
 	sessions  Sessions
+	signIn    SignIn
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
 	refusals briefResponses // to requests of HTTP/2 that find no memory
@@ -109,7 +111,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
 		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
 		stats: deps.Stats,
-		audit: deps.Audit, sessions: deps.Sessions, requestIDs: front.NewRequestIDs(),
+		audit: deps.Audit, sessions: deps.Sessions, signIn: deps.SignIn, requestIDs: front.NewRequestIDs(),
 		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
 	}
 	s.echo = s.newEcho(deps.Gatherer)
@@ -192,7 +194,7 @@ const (
 func (s *Server) routes(g prometheus.Gatherer) []route {
 	needOf := func(right access.Need) front.Need { return front.Need{Right: right} }
 	read, write, take, operate := needOf(access.Read), needOf(access.Write), needOf(access.Take), needOf(access.Operate)
-	admin, public := needOf(access.Admin), front.Need{Public: true}
+	admin, public, unnamed := needOf(access.Admin), front.Need{Public: true}, front.Need{Unnamed: true}
 	takeLong, change := front.Need{Right: access.Take, Lasting: true}, front.Need{Right: access.Admin, Named: true}
 	return []route{
 		{name: "setAlarm", method: http.MethodPut, path: alarmPath, need: write, handle: s.set},
@@ -257,6 +259,11 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "endSession", method: http.MethodDelete, path: "/v1/sessions/:session", need: admin,
 			handle: s.endSession},
 		{name: "listTokens", method: http.MethodGet, path: tokensPath, need: admin, handle: s.listTokens},
+		{name: "getSignIn", method: http.MethodGet, path: signInPath, need: unnamed, handle: s.showSignIn},
+		{name: "beginSignIn", method: http.MethodGet, path: signInPath + "/start", need: unnamed,
+			handle: s.beginSignIn},
+		{name: "finishSignIn", method: http.MethodGet, path: signInPath + "/callback", need: unnamed,
+			handle: s.finishSignIn},
 		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: read, handle: s.nodes},
 		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: read, handle: s.showStats},
 		{name: "healthz", method: http.MethodGet, path: "/healthz", head: true, need: public, handle: s.healthz},

@@ -106,6 +106,7 @@ type Need struct {
 	Right   access.Need
 	Named   bool // the caller needs a token also where other requests need none
 	Public  bool // every one may send the request, under any server name
+	Unnamed bool // every one may send the request, under a name of this server
 	Lasting bool // the response may last, so it ends when the caller's token is not valid any more
 }
 
@@ -121,6 +122,9 @@ func (f *Front) Admit(
 	}
 	if err := f.guard.admit(need.Right, r); err != nil {
 		return r, release, err
+	}
+	if need.Unnamed {
+		return r, release, nil
 	}
 	caller, err := f.access.Caller(r.Context(), access.Request{
 		Authorization: r.Header["Authorization"], Session: sessionOf(r), Forwarded: forwarded(r.Header),

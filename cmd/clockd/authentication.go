@@ -44,7 +44,8 @@ func newAccess(
 	if err != nil {
 		return nil, err
 	}
-	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate},
+	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate,
+		People: cfg.oidc.Enabled()},
 		access.Deps{Source: st, Now: tb.AtLeast, Trail: trail, Log: log})
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_access_tokens_age_seconds",
@@ -121,7 +122,7 @@ func authenticationWarning(w *access.Watch, listen string) string {
 		return fmt.Sprintf("CLOCKD_AUTH=none: everyone who reaches %s can set, cancel and read every alarm", listen)
 	case w.Open():
 		return ""
-	case all == 0:
+	case all == 0 && !w.People():
 		return "no access token exists, so every request is refused: make one with " + access.HowToMake
 	case unreadable > 0:
 		return fmt.Sprintf("%d access tokens cannot be read, so they open nothing; clockd token list says why",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/oidc"
 	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload"
 	"github.com/clockd/clockd/preload/lease"
@@ -80,6 +81,7 @@ type serveFlags struct {
 	accessFlags
 	tlsFlags
 	keyFlags
+	oidcFlags
 
 	AMQPURL           string   `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"amqp://user:pass@host:5672/vhost. Several hosts of one cluster: h1:5672,h2:5672. Without it rings go to the stream by default."`
 	AMQPExchange      string   `name:"amqp-exchange" env:"CLOCKD_AMQP_EXCHANGE" default:"clock" help:"Direct exchange that rings are published to."`
@@ -131,6 +133,7 @@ type config struct {
 	grpc      grpc.Config
 	kafka     kafka.Config
 	form      *settings.Form // of the settings of applications
+	oidc      oidc.Config
 }
 
 // ringConns returns the number of database connections for rings.
@@ -179,10 +182,11 @@ func newConfig(flags serveFlags) (*config, error) {
 	cfg.webhook.ConnectTimeout, cfg.webhook.EnvironmentProxy = flags.WebhookConnectTimeout, flags.WebhookProxy
 	cfg.webhook.UserAgent = "clockd/" + version
 	cfg.grpc.Config = cfg.webhook.Config // the same limits, and the same allowed hosts
-	var kafkaErr, keyErr error
+	var kafkaErr, keyErr, oidcErr error
 	cfg.kafka, kafkaErr = flags.kafkaConfig()
 	cfg.form, keyErr = flags.form()
-	if err := cfg.check(kafkaErr, keyErr); err != nil {
+	cfg.oidc, oidcErr = flags.provider()
+	if err := cfg.check(kafkaErr, keyErr, oidcErr); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -198,10 +202,10 @@ func defaultRingBatch(databaseURL string) int {
 }
 
 // check returns all faults of the configuration as a *configError. kafkaErr is the error of the
-// files that the options of Kafka name, and keyErr the one of the keys of secrets.
-func (c *config) check(kafkaErr, keyErr error) error {
+// files that the options of Kafka name, keyErr the error of the keys of secrets, and oidcErr the error of the groups.
+func (c *config) check(kafkaErr, keyErr, oidcErr error) error {
 	errs := []error{
-		kafkaErr, keyErr,
+		kafkaErr, keyErr, oidcErr,
 		checkDatabase(c.databaseFlags, c.ringConns()), c.service.Validate(), c.http.Validate(), c.http.TLS.Validate(), c.ring.Validate(),
 		c.preload.Validate(),
 		c.retention.Validate(), c.webhook.Validate(), c.tracingFlags.faults(),
@@ -226,6 +230,9 @@ func (c *config) check(kafkaErr, keyErr error) error {
 	if least := c.RingWorkers * c.ring.BatchRows; c.HeapEntries < least || c.HeapEntries > maxHeapEntries {
 		errs = append(errs,
 			fmt.Errorf("heap entries must be from %d (ring workers x ring batch) to %d", least, maxHeapEntries))
+	}
+	if oidcErr == nil {
+		errs = append(errs, c.oidc.Validate())
 	}
 	errs = append(errs, lease.ValidateNodeName(c.Node))
 	if c.TokenRate < 0 {

@@ -14,7 +14,7 @@ import (
 // variable with _FILE at its end names it. So a secret need not be in the environment of a process, which its children
 // and its user can read.
 var secretVariables = []string{"CLOCKD_DATABASE_URL", "CLOCKD_AMQP_URL", "CLOCKD_AMQP_MANAGEMENT_URL",
-	"CLOCKD_KAFKA_PASSWORD", "CLOCKD_TOKEN", "CLOCKD_SECRET_KEY"}
+	"CLOCKD_KAFKA_PASSWORD", "CLOCKD_TOKEN", "CLOCKD_SECRET_KEY", "CLOCKD_OIDC_CLIENT_SECRET"}
 
 // fileSuffix ends the name of a variable that names the file of a secret.
 const fileSuffix = "_FILE"

@@ -324,8 +324,8 @@ func newServer(
 		Nodes: nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
-		Audit: st.Acts, Access: tokens, Sessions: sessions, Readiness: ready.view, Wrap: traces.wrap, Log: log,
-		Registerer: reg, Gatherer: gatherer,
+		Audit: st.Acts, Access: tokens, Sessions: sessions, SignIn: signInOf(cfg, nodes.timebase),
+		Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg, Gatherer: gatherer,
 	})
 	if err != nil {
 		return nil, err

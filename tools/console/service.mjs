@@ -9,9 +9,9 @@ import path from 'node:path';
 /** The program under test. */
 export const program = path.resolve(import.meta.dirname, '../../bin/clockd');
 
-/** Starts clockd on a free port. tokens are the roles of the tokens that it gets, by name; without tokens it needs none. Returns its address, its
- * database, the texts of its tokens, a function for requests, and a function that stops it. */
-export async function startService(tokens = {}) {
+/** Starts clockd on a free port. tokens are the roles of the tokens that it gets, by name; without tokens it needs none. settings are further
+ * variables. Returns its address, its database, the texts of its tokens, a function for requests, and a function that stops it. */
+export async function startService(tokens = {}, settings = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), 'clockd-console-'));
   const database = `sqlite:${folder}/clockd.db`;
   const texts = {};
@@ -21,7 +21,7 @@ export async function startService(tokens = {}) {
     [texts[name]] = /clockd_[0-9A-Za-z_]+/.exec(out);
   }
   const server = spawn(program, ['serve'], {
-    env: {PATH: process.env.PATH, CLOCKD_LISTEN: '127.0.0.1:0', CLOCKD_DATABASE_URL: database, CLOCKD_NODE: 'node-1'}, stdio: ['ignore', 'pipe', 'pipe'],
+    env: {PATH: process.env.PATH, CLOCKD_LISTEN: '127.0.0.1:0', CLOCKD_DATABASE_URL: database, CLOCKD_NODE: 'node-1', ...settings}, stdio: ['ignore', 'pipe', 'pipe'],
   });
   let log = '';
   server.stderr.on('data', text => { log += text; });

@@ -16,5 +16,6 @@ export function currentState() {
   const state = Object.fromEntries(new URLSearchParams(location.search));
   delete state.view;
   delete state.tz;
+  delete state.sign_in;
   return state;
 }
