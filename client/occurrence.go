@@ -77,6 +77,7 @@ func (o *Occurrence) UnmarshalJSON(b []byte) error {
 
 // Occurrences are the next occurrences of a repeating alarm.
 type Occurrences struct {
+	Sentence     string // when the rule rings: "at 09:00 on Monday to Friday, Europe/Berlin"; "" from an older service
 	TimeZoneData string // version of the IANA time-zone data, such as 2025c
 	// List begins with the current occurrence if it rings or waits for a further try, and has those after now. It is
 	// empty when the alarm is over.
@@ -96,13 +97,16 @@ type NextOccurrence struct {
 // UnmarshalJSON reads a list of the service.
 func (o *Occurrences) UnmarshalJSON(b []byte) error {
 	var f struct {
+		Sentence     string           `json:"sentence"`
 		TimeZoneData string           `json:"time_zone_data"`
 		Occurrences  []NextOccurrence `json:"occurrences"`
 	}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	*o = Occurrences{TimeZoneData: f.TimeZoneData, List: f.Occurrences, Raw: append(json.RawMessage(nil), b...)}
+	*o = Occurrences{
+		Sentence: f.Sentence, TimeZoneData: f.TimeZoneData, List: f.Occurrences, Raw: append(json.RawMessage(nil), b...),
+	}
 	return nil
 }
 

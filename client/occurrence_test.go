@@ -38,7 +38,7 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 			}
 		}
 		next, err := c.Occurrences(t.Context(), "repeats", id, 4)
-		if err != nil || len(next.List) != 4 || next.List[3].Number != 4 || next.TimeZoneData == "" ||
+		if err != nil || len(next.List) != 4 || next.List[3].Number != 4 || next.TimeZoneData == "" || next.Sentence == "" ||
 			next.List[0].Local == "" || next.List[0].RingAt.Before(next.List[0].At) {
 			t.Errorf("%s: %+v, %v", id, next, err)
 		}

@@ -24,7 +24,8 @@ func (s *Server) occurrences(c echo.Context) error {
 	if a.Repeat == nil {
 		return clock.RingsOnce(a)
 	}
-	b := append([]byte(nil), `{"time_zone_data":"`...)
+	b := appendString([]byte(`{"sentence":`), a.Repeat.Sentence())
+	b = append(b, `,"time_zone_data":"`...)
 	b = append(append(b, repeat.Data().Version()...), `","occurrences":`...)
 	repetition := a.Repetition()
 	list := a.Occurrences(clock.InstantOf(time.Now()), count, clock.CountedOccurrences)

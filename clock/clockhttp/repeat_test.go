@@ -27,7 +27,8 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	h.expect(200, "", "PUT", path,
 		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"missed_window":93600000,"pause_after":3,"overlap":"queue_one","from":1577836800000,"skip_dates":["2030-12-25","2030-12-25"]}}`)
 	if r := h.expect(200, "", "GET", path+"/occurrences?count=100", ""); strings.Count(string(r.body), `"number"`) != 5 ||
-		strings.Count(string(r.body), `T02:30:00+0`) != 5 {
+		strings.Count(string(r.body), `T02:30:00+0`) != 5 ||
+		!strings.HasPrefix(string(r.body), `{"sentence":"at 02:30, Europe/Berlin`) {
 		t.Errorf("the occurrences are %s", r.body)
 	}
 	h.expect(200, "", "GET", path, "")

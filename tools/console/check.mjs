@@ -180,6 +180,7 @@ const checks = {
     const backfill = async () => (await service.call('GET', alarm('shop', 'hourly'))).body.occurrence.backfill;
     await visit(page, service.url, `${alarmView('shop', 'hourly')}&tz=America/New_York`);
     assert.match(await page.innerText('[aria-label="Next occurrences"]'), /Europe\/Berlin[\s\S]*:00:00/);
+    assert.match(await page.innerText('main'), /Rings [^.]*, Europe\/Berlin\./);
     await page.click('[data-action=backfill]');
     await page.fill('#asked-from', '2026-01-05T08:00:00');
     await page.fill('#asked-until', '2026-01-05T10:59:59');

@@ -131,7 +131,7 @@ function payloadOf(alarm, json) {
 }
 
 function occurrenceTable(alarm, occurrences) {
-  return [table('Next occurrences', [
+  return [el('p', {}, `Rings ${occurrences.sentence}.`), table('Next occurrences', [
     {head: 'Number', cell: o => o.number === null ? '–' : count(o.number)}, {head: 'Occurrence', cell: o => when(o.at)},
     ...alarm.repeat.time_zone && alarm.repeat.time_zone !== zoneName() ? [{head: alarm.repeat.time_zone, cell: o => o.local.slice(0, 19).replace('T', ' ')}] : [],
     ...alarm.repeat.jitter ? [{head: 'Ring', cell: o => when(o.ring_at)}] : [],
