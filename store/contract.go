@@ -322,8 +322,8 @@ type Tokens interface {
 	// UseTokens writes the last uses of tokens. A later use that is stored stays, and an unknown id is left out. It is
 	// no change of a token.
 	UseTokens(ctx context.Context, uses []access.Use) error
-	// AddSession adds a session, and deletes the ended ones. If its parent has more than the most open sessions of this
-	// name then, the oldest ones end. It returns access.ErrParentEnded if it has.
+	// AddSession adds a session, and deletes the ended ones. If its parent and maker have more than the most open
+	// sessions then, the oldest ones end. It returns access.ErrParentEnded if it has.
 	AddSession(ctx context.Context, session *access.Token, most int, by clock.Actor) error
 	// EndSession ends an open session. It returns a clock.ErrNotFound for any other id.
 	EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error

@@ -14,7 +14,6 @@ type Caller struct {
 	token   *Token        // nil for Anyone
 	secret  Hash          // hash of the secret that the request had
 	limiter *rate.Limiter // of the token; nil: no limit
-	starts  *rate.Limiter // of sessions of the token
 	anyone  bool
 }
 

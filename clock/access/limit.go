@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -52,67 +51,67 @@ func (c *Caller) Wait(ctx context.Context) error {
 }
 
 const (
-	// startBurst is the number of sessions that may start at once at a node, for a token or for all people of a
-	// provider, and startEvery the time after which one more may.
+	// failureBurst is the number of failed authentications that an address may have at once, and failureEvery the time
+	// after which it may have one more.
+	failureBurst = 20
+	failureEvery = 3 * time.Second
+	// startBurst is the number of sessions that a token or a person may start at once at a node, and startEvery the time
+	// after which they may start one more.
 	startBurst = 20
 	startEvery = 2 * time.Second
+	// maxKeys is the most keys of limiters.
+	maxKeys = 10_000
 )
 
-// newStarts returns the limiter of sessions.
-func newStarts() *rate.Limiter { return rate.NewLimiter(rate.Every(startEvery), startBurst) }
+// limiters count events by key: failed authentications by address, starts of sessions by token or person. Their memory
+// is bounded.
+type limiters[K comparable] struct {
+	every time.Duration
+	burst int
 
-const (
-	// failureBurst is the number of failed authentications that an address may have at once.
-	failureBurst = 20
-	// failureEvery is the time after which it may have one more.
-	failureEvery = 3 * time.Second
-	// maxAddresses is the most addresses whose failures are counted.
-	maxAddresses = 10_000
-)
-
-// failures counts failed authentications by address.
-type failures struct {
-	mu        sync.Mutex
-	byAddress map[netip.Addr]*rate.Limiter
+	mu    sync.Mutex
+	byKey map[K]*rate.Limiter
 }
 
-func newFailures() *failures { return &failures{byAddress: map[netip.Addr]*rate.Limiter{}} }
+func newLimiters[K comparable](burst int, every time.Duration) *limiters[K] {
+	return &limiters[K]{every: every, burst: burst, byKey: map[K]*rate.Limiter{}}
+}
 
-// add counts a failed authentication. It returns the time to wait if the address has too many, else 0.
-func (f *failures) add(address netip.Addr) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	limiter := f.byAddress[address]
+// add counts an event. It returns the time to wait if the key has too many, else 0.
+func (l *limiters[K]) add(key K) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.byKey[key]
 	if limiter == nil {
-		f.makeRoom()
-		limiter = rate.NewLimiter(rate.Every(failureEvery), failureBurst)
-		f.byAddress[address] = limiter
+		l.makeRoom()
+		limiter = rate.NewLimiter(rate.Every(l.every), l.burst)
+		l.byKey[key] = limiter
 	}
 	if limiter.Allow() {
 		return 0
 	}
-	return failureEvery
+	return l.every
 }
 
-// full reports whether the address has too many failures already.
-func (f *failures) full(address netip.Addr) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	limiter := f.byAddress[address]
+// full reports whether the key has too many events already.
+func (l *limiters[K]) full(key K) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.byKey[key]
 	return limiter != nil && limiter.Tokens() < 1
 }
 
-// makeRoom forgets the addresses that have had no failure lately. If they are too few, it forgets all of them.
-func (f *failures) makeRoom() {
-	if len(f.byAddress) < maxAddresses {
+// makeRoom forgets the keys that have had no event lately. If they are too few, it forgets all of them.
+func (l *limiters[K]) makeRoom() {
+	if len(l.byKey) < maxKeys {
 		return
 	}
-	for address, limiter := range f.byAddress {
-		if limiter.Tokens() >= failureBurst {
-			delete(f.byAddress, address)
+	for key, limiter := range l.byKey {
+		if limiter.Tokens() >= float64(l.burst) {
+			delete(l.byKey, key)
 		}
 	}
-	if len(f.byAddress) >= maxAddresses {
-		clear(f.byAddress)
+	if len(l.byKey) >= maxKeys {
+		clear(l.byKey)
 	}
 }

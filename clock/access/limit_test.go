@@ -105,23 +105,23 @@ func TestAddressWithFailuresIsTurnedAway(t *testing.T) {
 // The failures of many addresses take bounded memory.
 func TestFailuresOfManyAddressesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFailures()
+		f := newLimiters[netip.Addr](failureBurst, failureEvery)
 		address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}) }
-		for n := range maxAddresses {
+		for n := range maxKeys {
 			f.add(address(n))
 		}
 		for range failureBurst {
 			f.add(address(7))
 		}
 		time.Sleep(failureEvery)
-		f.add(address(maxAddresses))
-		if len(f.byAddress) != 2 || f.byAddress[address(7)] == nil {
-			t.Errorf("%d addresses are left", len(f.byAddress))
+		f.add(address(maxKeys))
+		if len(f.byKey) != 2 || f.byKey[address(7)] == nil {
+			t.Errorf("%d addresses are left", len(f.byKey))
 		}
-		for n := range 3 * maxAddresses {
+		for n := range 3 * maxKeys {
 			f.add(address(n))
-			if len(f.byAddress) > maxAddresses {
-				t.Fatalf("%d addresses", len(f.byAddress))
+			if len(f.byKey) > maxKeys {
+				t.Fatalf("%d addresses", len(f.byKey))
 			}
 		}
 	})

@@ -2,9 +2,8 @@ package access
 
 import (
 	"context"
+	"net/netip"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -21,7 +20,8 @@ var (
 	errSessionOfNone = forbidden("this service needs no access token now, so nobody has to sign in")
 )
 
-// ParentProvider is the ParentID of a session whose person has signed in with a provider. No token has this id.
+// ParentProvider is the ParentID of a session whose person has signed in with a provider. No token has this id. Its
+// ParentSecret is Config.People.
 const ParentProvider = "oidc"
 
 // Person is a person as a provider describes them.
@@ -41,21 +41,23 @@ func (t *Token) Lifetime() time.Duration {
 func (t *Token) IsSession() bool { return t.ParentID != "" }
 
 // orphaned reports whether parent, which is nil if it is unknown, is not open any more with the secret that the session
-// began with. A session of a person has no parent. No session is the parent of another one, or without an end.
+// began with. No session is the parent of another one, or without an end.
 func (t *Token) orphaned(parent *Token, now clock.Instant) bool {
-	switch {
-	case t.ExpiresAt == clock.NoInstant: // changed in SQL
-		return true
-	case t.ParentID == ParentProvider:
-		return false
-	}
-	return parent == nil || parent.IsSession() || parent.Check(t.ParentSecret, now) != nil
+	return parent == nil || parent.IsSession() || t.ExpiresAt == clock.NoInstant ||
+		parent.Check(t.ParentSecret, now) != nil
+}
+
+// Listed is a token or a session among all.
+type Listed struct {
+	Token
+
+	State string // as Token.State
 }
 
 // SessionStore stores sessions beside the tokens.
 type SessionStore interface {
-	// AddSession adds a session, and deletes the ended ones. If its parent has more than the most open sessions of this
-	// name then, the oldest ones end. It returns ErrParentEnded if it has.
+	// AddSession adds a session, and deletes the ended ones. If its parent and maker have more than the most open
+	// sessions then, the oldest ones end. It returns ErrParentEnded if it has.
 	AddSession(ctx context.Context, session *Token, most int, by clock.Actor) error
 	// EndSession ends an open session. It returns a clock.ErrNotFound for any other id.
 	EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error
@@ -66,8 +68,8 @@ type Sessions struct {
 	watch    *Watch
 	store    SessionStore
 	lifetime time.Duration
-	people   *rate.Limiter // starts of sessions of people
-	writing  chan struct{} // has one element for each start or end that uses the database
+	starts   *limiters[string] // by owner
+	writing  chan struct{}     // has one element for each start or end that uses the database
 }
 
 // sessionWrites is the most starts and ends of sessions that use the database at once. They wait for each other there,
@@ -77,7 +79,8 @@ const sessionWrites = 2
 // NewSessions returns Sessions of tokens that the watch knows.
 func NewSessions(watch *Watch, store SessionStore, lifetime time.Duration) *Sessions {
 	return &Sessions{
-		watch: watch, store: store, lifetime: lifetime, people: newStarts(), writing: make(chan struct{}, sessionWrites),
+		watch: watch, store: store, lifetime: lifetime, starts: newLimiters[string](startBurst, startEvery),
+		writing: make(chan struct{}, sessionWrites),
 	}
 }
 
@@ -90,7 +93,7 @@ func (s *Sessions) Start(ctx context.Context, c *Caller, by clock.Actor) (Text, 
 	case c.token.IsSession():
 		return Text{}, nil, errSessionInside
 	}
-	return s.start(ctx, c.starts, Token{
+	return s.start(ctx, Token{
 		Name: c.token.Name, Role: c.token.Role, Applications: c.token.Applications, CreatedBy: c.token.Name,
 		ExpiresAt: c.token.ExpiresAt, ParentID: c.token.ID, ParentSecret: c.secret,
 	}, by)
@@ -106,9 +109,9 @@ func (s *Sessions) StartFor(ctx context.Context, p *Person, by clock.Actor) (Tex
 		return Text{}, nil, forbidden("the provider has no name that can be shown: " + err.Error())
 	}
 	by.Name = p.Name
-	return s.start(ctx, s.people, Token{
+	return s.start(ctx, Token{
 		Name: p.Name, Role: p.Role, Applications: p.Applications, CreatedBy: p.maker(), ExpiresAt: clock.NoInstant,
-		ParentID: ParentProvider,
+		ParentID: ParentProvider, ParentSecret: s.watch.cfg.People,
 	}, by)
 }
 
@@ -121,12 +124,10 @@ func (p *Person) maker() string {
 }
 
 // start adds a session, which has the lifetime, but ends at the end that it has.
-func (s *Sessions) start(
-	ctx context.Context, starts *rate.Limiter, session Token, by clock.Actor,
-) (Text, *Token, error) {
-	if !starts.Allow() {
+func (s *Sessions) start(ctx context.Context, session Token, by clock.Actor) (Text, *Token, error) {
+	if wait := s.starts.add(session.owner()); wait > 0 {
 		return Text{}, nil, &clock.Error{
-			Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: startEvery,
+			Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: wait,
 			Detail: "too many sessions have started; a token itself still works",
 		}
 	}
@@ -167,5 +168,19 @@ func (s *Sessions) write(ctx context.Context, change func() error) error {
 	return err
 }
 
-// All returns all tokens and sessions by id, as this node knows them, and the database's time.
-func (s *Sessions) All() ([]Token, clock.Instant) { return s.watch.all(), s.watch.time() }
+// All returns all tokens and sessions by id, as this node knows them.
+func (s *Sessions) All() []Listed { return s.watch.all() }
+
+// MaySignIn returns a clock.ErrLimited if the address has too many failures.
+func (s *Sessions) MaySignIn(address netip.Addr) error {
+	if !s.watch.failures.full(address) {
+		return nil
+	}
+	return &clock.Error{
+		Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: failureEvery,
+		Detail: "too many requests without a valid token, and failed sign-ins, came from this address",
+	}
+}
+
+// SignInFailed counts a failure of the address.
+func (s *Sessions) SignInFailed(address netip.Addr) { s.watch.failures.add(address) }

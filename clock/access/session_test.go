@@ -267,10 +267,10 @@ func TestSessionsHaveBounds(t *testing.T) {
 			if _, err := w.Caller(t.Context(), cookie(last)); !errors.Is(err, clock.ErrUnauthenticated) {
 				t.Errorf("a session %s: %v", what, err)
 			}
-			all, now := sessions.All()
-			i := slices.IndexFunc(all, func(t Token) bool { return t.ID == last.ID })
-			if state := all[i].State(source.find(ci.ID), now); what != "of a provider" && what != "of itself" && state != "ended" {
-				t.Errorf("a session %s is %s", what, state)
+			all := sessions.All()
+			i := slices.IndexFunc(all, func(l Listed) bool { return l.ID == last.ID })
+			if all[i].State != "ended" || len(all) != len(source.tokens) {
+				t.Errorf("a session %s is %s, of %d tokens", what, all[i].State, len(all))
 			}
 			source.change(func() { *source.find(last.ID) = before })
 		}
@@ -281,7 +281,7 @@ func TestSessionsHaveBounds(t *testing.T) {
 func TestPersonGetsASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeSource{}
-		w := watch(t, Config{Mode: Auto, Loopback: true, People: true}, source)
+		w := watch(t, Config{Mode: Auto, Loopback: true, People: NewText().Hash()}, source)
 		run(t, w)
 		if _, err := w.Caller(t.Context(), Request{}); !errors.Is(err, clock.ErrUnauthenticated) {
 			t.Errorf("nobody: %v", err)
@@ -300,8 +300,43 @@ func TestPersonGetsASession(t *testing.T) {
 		if all, _ := w.Tokens(); all != 0 || w.Open() {
 			t.Errorf("%d tokens, open: %t", all, w.Open())
 		}
+		time.Sleep(2 * time.Minute) // the last uses are written
+		other := watch(t, Config{Mode: Required, People: NewText().Hash()}, source)
+		for _, l := range sessions.All() {
+			if l.State != "valid" || l.LastUsedAt == clock.NoInstant {
+				t.Errorf("%+v", l)
+			}
+		}
+		for _, l := range other.all() {
+			if l.State != "ended" {
+				t.Errorf("a session of another provider is %s", l.State)
+			}
+		}
 		if _, _, err := sessions.StartFor(t.Context(), &Person{Name: "a\nb"}, clock.Actor{}); !errors.Is(err, clock.ErrForbidden) {
 			t.Errorf("a person without a name: %v", err)
+		}
+	})
+}
+
+// An address with failed sign-ins has to wait, as one with unknown tokens.
+func TestFailedSignInsOfAnAddressAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, Config{Mode: Required}, &fakeSource{})
+		sessions := NewSessions(w, &fakeSource{}, time.Hour)
+		attacker, neighbour := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		for range failureBurst {
+			if err := sessions.MaySignIn(attacker); err != nil {
+				t.Fatal(err)
+			}
+			sessions.SignInFailed(attacker)
+		}
+		limitedBy(t, "one more", sessions.MaySignIn(attacker), failureEvery)
+		if err := sessions.MaySignIn(neighbour); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(failureEvery)
+		if err := sessions.MaySignIn(attacker); err != nil {
+			t.Errorf("after a while: %v", err)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (t *Token) Check(secret Hash, now clock.Instant) error {
 	return nil
 }
 
-// State returns valid, revoked, unreadable or expired. A session is valid, or ended; parent is its token, nil if that is
+// State returns valid, revoked, unreadable or expired. A session is valid or ended; parent is its token, nil if that is
 // unknown.
 func (t *Token) State(parent *Token, now clock.Instant) string {
 	state := "valid"

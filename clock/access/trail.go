@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,10 +66,11 @@ type Trail struct {
 type refusal struct {
 	sender                     clock.Actor
 	code, request, application string
+	detail                     string // "": details do not tell refusals apart
 }
 
-// login is a token and the address that it came from.
-type login struct{ token, from string }
+// login is a token, or the person of a session, and the address that they came from.
+type login struct{ owner, from string }
 
 // recorded is an act that is not yet written.
 type recorded struct {
@@ -96,7 +98,11 @@ func NewTrail(deps TrailDeps) *Trail {
 
 // Refused records a refusal. It does not block.
 func (t *Trail) Refused(r Refusal) {
-	key := refusal{r.Sender, r.Code, r.Request, r.Application}
+	r.Detail = cut(r.Detail)
+	key := refusal{r.Sender, r.Code, r.Request, r.Application, ""}
+	if r.Code == clock.CodeForbidden {
+		key.detail = r.Detail // it may name a person of a provider
+	}
 	key.sender.RequestID = ""
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,10 +118,32 @@ func (t *Trail) Refused(r Refusal) {
 	}
 }
 
+// maxDetail is the most bytes of a detail. A request or a provider may have made it long.
+const maxDetail = 1000
+
+// cut returns the beginning of a text that is too long, as valid UTF-8.
+func cut(detail string) string {
+	if len(detail) <= maxDetail {
+		return detail
+	}
+	return strings.ToValidUTF8(detail[:maxDetail], "") + "..."
+}
+
+// owner returns the id of the token, or of the parent of a session, or the person.
+func (t *Token) owner() string {
+	switch t.ParentID {
+	case "":
+		return t.ID
+	case ParentProvider:
+		return ParentProvider + " " + t.CreatedBy
+	}
+	return t.ParentID
+}
+
 // Used records that a caller that operates has sent a request from an address, unless it did so before. It does not
 // block.
 func (t *Trail) Used(c *Caller, from, requestID string) {
-	key, now := login{c.token.ID, from}, time.Now()
+	key, now := login{c.token.owner(), from}, time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at, known := t.logins[key]; known && now.Sub(at) < loginAgain {

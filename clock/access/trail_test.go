@@ -79,6 +79,43 @@ func wantLines(t *testing.T, w *written, want ...string) {
 }
 
 // Equal refusals between two writes are one act.
+func TestTrailBoundsDetailsAndTellsPeopleApart(t *testing.T) {
+	var written []clock.Act
+	trail := NewTrail(TrailDeps{
+		Now: func() (clock.Instant, error) { return 1, nil }, Log: slog.New(slog.DiscardHandler),
+		Write: func(_ context.Context, acts []clock.Act) error {
+			written = append(written, acts...)
+			return nil
+		},
+	})
+	for _, detail := range []string{"anna has no group", "eve has no group", "anna has no group"} {
+		trail.Refused(Refusal{Code: clock.CodeForbidden, Detail: detail})
+	}
+	trail.Refused(Refusal{Code: clock.CodeUnauthenticated, Detail: strings.Repeat("ä", 200_000)})
+	session := func(id, parent, maker string) *Caller {
+		return &Caller{token: &Token{ID: id, ParentID: parent, CreatedBy: maker, Role: Administrator}}
+	}
+	for _, c := range []*Caller{
+		session("s1", "t", "ops"), session("s2", "t", "ops"), session("t", "", "x"), session("s3", ParentProvider, "17"),
+		session("s4", ParentProvider, "17"), session("s5", ParentProvider, "18"),
+	} {
+		trail.Used(c, "192.0.2.1", "r")
+	}
+	if err := trail.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range written {
+		got = append(got, a.Action)
+		if len(a.After) > 2*maxDetail {
+			t.Errorf("an act of %d bytes", len(a.After))
+		}
+	}
+	if want := "denied denied denied login login login"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
 func TestTrailCountsEqualRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -48,8 +48,10 @@ type Source interface {
 type Config struct {
 	Mode     Mode
 	Loopback bool // the service listens on loopback alone
-	People   bool // people sign in with a provider, so that Auto needs a token or a session
 	Rate     int  // operations a second of one token; 0: no limit
+	// People is a hash of the settings by which people sign in with a provider. Their sessions end when it changes.
+	// Zero: there is none. With a provider Auto always needs a token or a session.
+	People Hash
 }
 
 // Deps are the dependencies of a Watch.
@@ -69,7 +71,7 @@ type Watch struct {
 	deps Deps
 
 	snapshot atomic.Pointer[snapshot] // never nil
-	failures *failures
+	failures *limiters[netip.Addr]
 
 	mu    sync.Mutex
 	now   clock.Instant // latest known database's time
@@ -90,7 +92,6 @@ type snapshot struct {
 type entry struct {
 	Token
 	limiter *rate.Limiter // nil: no limit
-	starts  *rate.Limiter // of sessions
 	used    *atomic.Int64 // instant of the last use by this process; clock.NoInstant: none
 	written clock.Instant // last use that this process has written; only Run uses it
 }
@@ -103,7 +104,7 @@ type kept struct {
 
 // NewWatch returns a Watch without tokens. Load reads them.
 func NewWatch(cfg Config, deps Deps) *Watch {
-	w := &Watch{cfg: cfg, deps: deps, failures: newFailures(), kept: map[*kept]struct{}{}, now: clock.NoInstant}
+	w := &Watch{cfg: cfg, deps: deps, failures: newLimiters[netip.Addr](failureBurst, failureEvery), kept: map[*kept]struct{}{}, now: clock.NoInstant}
 	w.ChangePoll = clock.NewChangePoll(clock.ChangePollDeps{
 		Count: deps.Source.TokenChanges, Read: w.readAll, After: w.afterPoll, Part: "access tokens", Log: deps.Log,
 	})
@@ -117,13 +118,13 @@ func (w *Watch) readAll(ctx context.Context, _ int64) error {
 	if err != nil {
 		return err
 	}
-	before, after := w.snapshot.Load(), &snapshot{tokens: make(map[string]*entry, len(stored))}
+	before, after := w.snapshot.Load(), &snapshot{tokens: make(map[string]*entry, len(stored)+1)}
 	for _, t := range stored {
 		e := &entry{Token: t, written: t.LastUsedAt}
 		if known := before.tokens[t.ID]; known != nil {
-			e.used, e.limiter, e.starts = known.used, known.limiter, known.starts
+			e.used, e.limiter = known.used, known.limiter
 		} else {
-			e.used, e.limiter, e.starts = new(atomic.Int64), newLimiter(w.cfg.Rate), newStarts()
+			e.used, e.limiter = new(atomic.Int64), newLimiter(w.cfg.Rate)
 			e.used.Store(int64(clock.NoInstant))
 		}
 		if t.Unreadable != nil {
@@ -142,6 +143,9 @@ func (w *Watch) readAll(ctx context.Context, _ int64) error {
 			e.limiter = parent.limiter
 		}
 	}
+	after.tokens[ParentProvider] = &entry{Token: Token{
+		ID: ParentProvider, Secret: w.cfg.People, ExpiresAt: clock.NoInstant, RevokedAt: clock.NoInstant,
+	}}
 	w.snapshot.Store(after)
 	return nil
 }
@@ -149,27 +153,38 @@ func (w *Watch) readAll(ctx context.Context, _ int64) error {
 // Open reports whether requests need no token now.
 func (w *Watch) Open() bool {
 	return w.cfg.Mode == None ||
-		w.cfg.Mode == Auto && w.cfg.Loopback && !w.cfg.People && w.snapshot.Load().number == 0
+		w.cfg.Mode == Auto && w.cfg.Loopback && !w.People() && w.snapshot.Load().number == 0
 }
 
 // Mode returns the mode.
 func (w *Watch) Mode() Mode { return w.cfg.Mode }
 
 // all returns all tokens and sessions by id. LastUsedAt has the uses at this node too.
-func (w *Watch) all() []Token {
-	tokens := w.snapshot.Load().tokens
-	all := make([]Token, 0, len(tokens))
-	for _, e := range tokens {
-		t := e.Token
-		t.LastUsedAt = max(t.LastUsedAt, clock.Instant(e.used.Load()))
-		all = append(all, t)
+func (w *Watch) all() []Listed {
+	tokens, now := w.snapshot.Load().tokens, w.time()
+	all := make([]Listed, 0, len(tokens))
+	for id, e := range tokens {
+		if id == ParentProvider {
+			continue
+		}
+		l := Listed{Token: e.Token, State: e.State(parentOf(tokens, e), now)}
+		l.LastUsedAt = max(l.LastUsedAt, clock.Instant(e.used.Load()))
+		all = append(all, l)
 	}
-	slices.SortFunc(all, func(a, b Token) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b Listed) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 
+// parentOf returns the parent of a session, nil if it is unknown.
+func parentOf(tokens map[string]*entry, session *entry) *Token {
+	if parent := tokens[session.ParentID]; parent != nil {
+		return &parent.Token
+	}
+	return nil
+}
+
 // People reports whether people sign in with a provider.
-func (w *Watch) People() bool { return w.cfg.People }
+func (w *Watch) People() bool { return w.cfg.People != Hash{} }
 
 // Tokens returns the number of tokens in memory, revoked and expired ones included, and the number of those that cannot
 // be read.
@@ -240,7 +255,7 @@ func (w *Watch) find(r Request) (*Caller, error) {
 		return w.sessionCaller(r.Session)
 	}
 	if len(r.Authorization) == 0 {
-		if all, _ := w.Tokens(); all == 0 && !w.cfg.People {
+		if all, _ := w.Tokens(); all == 0 && !w.People() {
 			return nil, unauthenticated("this service needs a token, and none exists: make one with " + HowToMake)
 		}
 		return nil, unauthenticated("this service needs a token: send the header Authorization: Bearer, followed by the token")
@@ -287,7 +302,7 @@ func (w *Watch) callerOf(text Text) (*Caller, error) {
 		return nil, err
 	}
 	e.used.Store(int64(now))
-	return &Caller{token: &e.Token, secret: secret, limiter: e.limiter, starts: e.starts}, nil
+	return &Caller{token: &e.Token, secret: secret, limiter: e.limiter}, nil
 }
 
 // errUnknown is the error for an unknown id, and for a wrong secret, and errUnknownSession the same for a session.
@@ -309,14 +324,8 @@ func (w *Watch) valid(id string, secret Hash, now clock.Instant) (*entry, error)
 	switch {
 	case errors.Is(err, ErrWrongSecret):
 		return nil, errUnknown
-	case e.ParentID == ParentProvider && !w.cfg.People:
-		return nil, &endedError{errSessionEnded, &e.Token}
 	case e.IsSession():
-		var parent *Token
-		if known := tokens[e.ParentID]; known != nil {
-			parent = &known.Token
-		}
-		if err != nil || e.orphaned(parent, now) {
+		if err != nil || e.orphaned(parentOf(tokens, e), now) {
 			return nil, &endedError{errSessionEnded, &e.Token}
 		}
 	case err != nil:
@@ -423,6 +432,9 @@ func (w *Watch) writeUses(ctx context.Context) {
 	var uses []Use
 	tokens := w.snapshot.Load().tokens
 	for id, e := range tokens {
+		if e.used == nil { // the provider of people
+			continue
+		}
 		if at := clock.Instant(e.used.Load()); at > e.written {
 			uses = append(uses, Use{ID: id, At: at})
 		}

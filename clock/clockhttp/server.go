@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
@@ -84,6 +85,7 @@ type Server struct {
 	audit     Audit
 	sessions  Sessions
 	signIn    SignIn
+	signInLog *rate.Limiter      // of failed sign-ins in the log
 	nodeReads singleflight.Group // calls of readNodes; concurrent requests share one call
 
 	refusals briefResponses // to requests of HTTP/2 that find no memory
@@ -111,8 +113,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
 		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
 		stats: deps.Stats,
-		audit: deps.Audit, sessions: deps.Sessions, signIn: deps.SignIn, requestIDs: front.NewRequestIDs(),
-		refusals: briefResponses{writeTimeout: cfg.WriteTimeout},
+		audit: deps.Audit, sessions: deps.Sessions, signIn: deps.SignIn, signInLog: rate.NewLimiter(1, 10),
+		requestIDs: front.NewRequestIDs(),
+		refusals:   briefResponses{writeTimeout: cfg.WriteTimeout},
 	}
 	s.echo = s.newEcho(deps.Gatherer)
 	s.root = wrapped(s, deps.Wrap)

@@ -3,6 +3,7 @@ package clockhttp
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,12 @@ type Sessions interface {
 	StartFor(ctx context.Context, p *access.Person, by clock.Actor) (access.Text, *access.Token, error)
 	// End ends a session. It returns a clock.ErrNotFound for an unknown id.
 	End(ctx context.Context, id string, by clock.Actor) error
-	// All returns all tokens and sessions by id, and the database's time.
-	All() ([]access.Token, clock.Instant)
+	// All returns all tokens and sessions by id.
+	All() []access.Listed
+	// MaySignIn returns a clock.ErrLimited if the address has too many failures.
+	MaySignIn(address netip.Addr) error
+	// SignInFailed counts a failure of the address.
+	SignInFailed(address netip.Addr)
 }
 
 const (
@@ -121,19 +126,16 @@ func (s *Server) listTokens(c echo.Context) error {
 	if err := front.CallerOf(c.Request()).CoverAll("tokens and sessions"); err != nil {
 		return err
 	}
-	all, now := s.sessions.All()
-	page, next := tokensAfter(all, values.Get("cursor"), limit)
-	b := appendList([]byte(`{"tokens":`), page,
-		func(t *access.Token, b []byte) []byte {
-			return appendToken(b, t, t.State(tokenOf(all, t.ParentID), now))
-		})
+	page, next := tokensAfter(s.sessions.All(), values.Get("cursor"), limit)
+	b := appendList([]byte(`{"tokens":`), page, appendToken)
 	return s.respondRead(c, append(appendOptional(append(b, `,"next_cursor":`...), next), '}'))
 }
 
 // tokensAfter returns at most limit tokens of the sorted list whose ids come after the cursor, and the cursor of the
 // next page, "" if there is none.
-func tokensAfter(all []access.Token, cursor string, limit int) (page []access.Token, next string) {
-	first, is := find(all, cursor)
+func tokensAfter(all []access.Listed, cursor string, limit int) (page []access.Listed, next string) {
+	byID := func(t access.Listed, id string) int { return strings.Compare(t.ID, id) }
+	first, is := slices.BinarySearchFunc(all, cursor, byID)
 	if is {
 		first++
 	}
@@ -143,18 +145,6 @@ func tokensAfter(all []access.Token, cursor string, limit int) (page []access.To
 		next = page[limit-1].ID
 	}
 	return page, next
-}
-
-// tokenOf returns the token of the sorted list, nil if it has none with this id.
-func tokenOf(all []access.Token, id string) *access.Token {
-	if i, found := find(all, id); found {
-		return &all[i]
-	}
-	return nil
-}
-
-func find(all []access.Token, id string) (i int, found bool) {
-	return slices.BinarySearchFunc(all, id, func(t access.Token, id string) int { return strings.Compare(t.ID, id) })
 }
 
 // sessionsFor returns the sessions for a request without parameters and a body.
@@ -205,13 +195,13 @@ func appendCaller(b []byte, t *access.Token) []byte {
 }
 
 // appendToken appends a token without its secrets.
-func appendToken(b []byte, t *access.Token, state string) []byte {
+func appendToken(t *access.Listed, b []byte) []byte {
 	b = appendString(append(b, `{"id":`...), t.ID)
 	b = appendOptional(append(b, `,"session_of":`...), t.ParentID)
 	b = appendString(append(b, `,"name":`...), t.Name)
 	b = appendString(append(b, `,"role":`...), t.Role.String())
-	b = appendApplications(append(b, `,"applications":`...), t)
-	b = appendString(append(b, `,"state":`...), state)
+	b = appendApplications(append(b, `,"applications":`...), &t.Token)
+	b = appendString(append(b, `,"state":`...), t.State)
 	b = appendInstant(append(b, `,"created_at":`...), t.CreatedAt)
 	b = appendString(append(b, `,"created_by":`...), t.CreatedBy)
 	b = appendInstant(append(b, `,"expires_at":`...), t.ExpiresAt)

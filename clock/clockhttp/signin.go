@@ -53,14 +53,16 @@ func (s *Server) showSignIn(c echo.Context) error {
 
 // beginSignIn sends a browser to the provider.
 func (s *Server) beginSignIn(c echo.Context) error {
-	if s.signIn == nil {
+	if s.signIn == nil || s.sessions == nil {
 		return absentPart("this server knows no OpenID Connect provider")
 	}
 	values, err := queryParams(c, "page")
 	if err != nil {
 		return err
 	}
-	address, attempt, err := s.signIn.Begin(c.Request().Context(), values.Get("page"))
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	address, attempt, err := s.signIn.Begin(ctx, values.Get("page"))
 	if err != nil {
 		return s.signInFailed(c, err)
 	}
@@ -73,37 +75,56 @@ func (s *Server) finishSignIn(c echo.Context) error {
 	if s.signIn == nil || s.sessions == nil {
 		return absentPart("this server knows no OpenID Connect provider")
 	}
-	attempt := ""
-	if cookie, err := c.Request().Cookie(attemptCookie); err == nil {
-		attempt = cookie.Value
-	}
-	setCookie(c, attemptCookie, "", -1, http.SameSiteLaxMode)
-	ctx, cancel := lastingContext(c, clock.RequestTimeout)
-	defer cancel()
-	person, page, err := s.signIn.Finish(ctx, attempt, c.QueryParams())
+	text, session, page, err := s.startFromProvider(c)
 	if err != nil {
 		return s.signInFailed(c, err)
 	}
-	text, session, err := s.sessions.StartFor(ctx, person, *front.Actor(c.Request()))
-	if err != nil {
-		return s.signInFailed(c, clock.UnavailableIfLate(ctx, err))
-	}
+	setCookie(c, attemptCookie, "", -1, http.SameSiteLaxMode)
 	setSessionCookie(c, text.String(), session.Lifetime())
 	return seeOther(c, consoleFrom+page)
 }
 
-// signInFailed sends the browser to the console, which says in words what to do. The audit, the metrics and the log
-// have the reason.
+// startFromProvider starts the session that the provider's response is for. A client that leaves frees its place among
+// those who wait for the provider.
+func (s *Server) startFromProvider(c echo.Context) (text access.Text, session *access.Token, page string, err error) {
+	if err := s.sessions.MaySignIn(front.RemoteAddress(c.Request())); err != nil {
+		return text, nil, "", err
+	}
+	attempt := ""
+	if cookie, err := c.Request().Cookie(attemptCookie); err == nil {
+		attempt = cookie.Value
+	}
+	waiting, leave := clientContext(c)
+	defer leave()
+	person, page, err := s.signIn.Finish(waiting, attempt, c.QueryParams())
+	if err != nil {
+		return text, nil, "", err
+	}
+	ctx, cancel := lastingContext(c, clock.RequestTimeout)
+	defer cancel()
+	text, session, err = s.sessions.StartFor(ctx, person, *front.Actor(c.Request()))
+	return text, session, page, clock.UnavailableIfLate(ctx, err)
+}
+
+// signInFailed sends the browser to the console, which says in words what to do. The audit and the metrics have the
+// reason, and the log some of them: requests without a token must not fill it.
 func (s *Server) signInFailed(c echo.Context, err error) error {
-	s.front.Note(c.Request(), front.ProblemOf(err))
-	s.log.Warn("a sign-in with the OpenID Connect provider has failed", "request_id", front.RequestID(c.Request()),
-		"err", err)
 	outcome := "unavailable"
 	switch {
 	case errors.Is(err, clock.ErrUnauthenticated):
 		outcome = "failed"
+		s.sessions.SignInFailed(front.RemoteAddress(c.Request()))
+	case errors.Is(err, clock.ErrLimited):
+		outcome = "failed"
 	case errors.Is(err, clock.ErrForbidden):
 		outcome = "denied"
+	}
+	p := front.ProblemOf(err)
+	p.Cause = nil // logged here
+	s.front.Note(c.Request(), p)
+	if s.signInLog.Allow() {
+		s.log.Warn("a sign-in with the OpenID Connect provider has failed", "request_id", front.RequestID(c.Request()),
+			"err", err)
 	}
 	return seeOther(c, consoleFrom+"?sign_in="+outcome)
 }

@@ -128,7 +128,7 @@ func (f *Front) Admit(
 	}
 	caller, err := f.access.Caller(r.Context(), access.Request{
 		Authorization: r.Header["Authorization"], Session: sessionOf(r), Forwarded: forwarded(r.Header),
-		Address: remoteAddress(r),
+		Address: RemoteAddress(r),
 	})
 	if err != nil {
 		return r, release, err
@@ -190,8 +190,8 @@ func about(application string, err error) error {
 // CheckCaller returns a clock.ErrUnauthenticated if the token of the request's caller is not valid any more.
 func (f *Front) CheckCaller(r *http.Request) error { return f.access.Check(CallerOf(r)) }
 
-// remoteAddress returns the address that stands for the client's host.
-func remoteAddress(r *http.Request) netip.Addr {
+// RemoteAddress returns the address that stands for the client's host.
+func RemoteAddress(r *http.Request) netip.Addr {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return hostOf(remote.Addr())
 }

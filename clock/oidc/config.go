@@ -1,11 +1,14 @@
 package oidc
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/clockd/clockd/clock/access"
 )
 
 // Config names the provider. The zero Config is for no provider.
@@ -25,6 +28,15 @@ const CallbackPath = "/v1/oidc/callback"
 
 // Enabled reports whether there is a provider.
 func (c Config) Enabled() bool { return c.Issuer != "" }
+
+// Fingerprint returns a hash of the provider, the claims and the grants: sessions of people end when it changes. It is
+// zero without a provider.
+func (c Config) Fingerprint() access.Hash {
+	if !c.Enabled() {
+		return access.Hash{}
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", c.Issuer, c.ClientID, c.NameClaim, c.GroupsClaim, c.Grants))
+}
 
 // Validate returns all errors of the configuration, joined, or nil.
 func (c Config) Validate() error {
@@ -50,16 +62,22 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validURL returns an error unless the URL has a scheme of the web and a host. Plain HTTP is for loopback alone,
-// because the URL carries tokens.
+// validURL returns an error unless the text is a URL of the configuration.
 func validURL(variable, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("%s is %q; it must be a URL like https://login.example.com, without user and query",
 			variable, text)
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
-		return fmt.Errorf("%s is %q; it must begin with https:// (http:// is for loopback alone)", variable, text)
+	return secureURL(variable, text)
+}
+
+// secureURL returns an error for any URL without TLS. Plain HTTP is for loopback alone, because requests carry
+// tokens.
+func secureURL(name, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return fmt.Errorf("%s is %.300q; it must begin with https:// (http:// is for loopback alone)", name, text)
 	}
 	return nil
 }

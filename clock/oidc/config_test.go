@@ -18,8 +18,14 @@ func TestFaultsOfTheConfigurationAreNamed(t *testing.T) {
 	if err := good.Validate(); err != nil || !good.Enabled() {
 		t.Error(err)
 	}
-	if err := (Config{Scopes: []string{"openid"}}).Validate(); err != nil {
+	none := Config{Scopes: []string{"openid"}}
+	if err := none.Validate(); err != nil || none.Fingerprint() != (access.Hash{}) {
 		t.Error(err)
+	}
+	other := good
+	other.Grants = []Grant{{Group: "ops", Role: access.Operator, Applications: access.Applications{"*"}}}
+	if same := good; same.Fingerprint() != good.Fingerprint() || other.Fingerprint() == good.Fingerprint() {
+		t.Error("the fingerprint does not tell grants apart")
 	}
 	for want, change := range map[string]func(c *Config){
 		"no CLOCKD_OIDC_ISSUER":                           func(c *Config) { c.Issuer = "" },

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
@@ -22,8 +24,12 @@ import (
 const (
 	// requestTimeout bounds a request to the provider, and a whole sign-in.
 	requestTimeout = 10 * time.Second
+	// maxResponse is the most bytes of a response of the provider.
+	maxResponse = 1 << 20
 	// maxSignIns is the most sign-ins that wait for the provider at once.
 	maxSignIns = 16
+	// describedFor is the time after which the provider describes itself again.
+	describedFor = time.Hour
 )
 
 // Provider signs people in. Any goroutine may call it.
@@ -33,15 +39,34 @@ type Provider struct {
 	client  *http.Client
 	signIns chan struct{} // has one element for each sign-in that waits for the provider
 
-	mu    sync.Mutex
-	found *oidc.Provider // nil until the provider has described itself
+	discovery singleflight.Group
+	mu        sync.Mutex
+	found     *oidc.Provider // nil until the provider has described itself
+	foundAt   time.Time
 }
 
 // New returns the provider of the configuration. It asks the provider nothing. now is the database's time.
 func New(cfg Config, now func() (clock.Instant, error)) *Provider {
 	return &Provider{
-		cfg: cfg, now: now, client: &http.Client{Timeout: requestTimeout}, signIns: make(chan struct{}, maxSignIns),
+		cfg: cfg, now: now, signIns: make(chan struct{}, maxSignIns),
+		client: &http.Client{
+			Timeout: requestTimeout, Transport: boundedTransport{},
+			// A redirection could take the client's secret elsewhere.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}
+}
+
+// boundedTransport sends requests, and bounds the bodies of responses.
+type boundedTransport struct{}
+
+// RoundTrip sends a request.
+func (boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxResponse)
+	}
+	return response, err
 }
 
 // Issuer returns the URL of the provider.
@@ -50,11 +75,6 @@ func (p *Provider) Issuer() string { return p.cfg.Issuer }
 // Begin returns the URL of the provider for a browser that wants to return to a page of the console, and the text of
 // the attempt, which the browser keeps.
 func (p *Provider) Begin(ctx context.Context, page string) (address, attempt string, err error) {
-	ctx, done, err := p.enter(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	defer done()
 	provider, err := p.discover(ctx)
 	if err != nil {
 		return "", "", err
@@ -120,21 +140,61 @@ func (p *Provider) enter(ctx context.Context) (pctx context.Context, done func()
 	}, nil
 }
 
-// discover returns the provider, as it describes itself. It asks once.
+// discover returns the provider, as it describes itself. Requests at the same time share the question. A provider that
+// has described itself before stays known while it does not respond.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
-	p.mu.Lock()
-	found := p.found
-	p.mu.Unlock()
-	if found != nil {
-		return found, nil
+	known, current := p.known()
+	if current {
+		return known, nil
 	}
+	// The question goes on without the request that asked first.
+	asking := oidc.ClientContext(context.WithoutCancel(ctx), p.client)
+	answer := p.discovery.DoChan("", func() (any, error) { return p.ask(asking) })
+	select {
+	case <-ctx.Done():
+		return nil, away("the OpenID Connect provider does not describe itself in time", nil)
+	case r := <-answer:
+		if found, is := r.Val.(*oidc.Provider); is && r.Err == nil {
+			return found, nil
+		}
+		if known != nil {
+			return known, nil
+		}
+		return nil, away("the OpenID Connect provider does not describe itself", r.Err)
+	}
+}
+
+// known returns the last description of the provider, nil without one, and whether it needs no other.
+func (p *Provider) known() (found *oidc.Provider, current bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found, p.found != nil && time.Since(p.foundAt) < describedFor
+}
+
+// ask asks the provider to describe itself, and checks its addresses: browsers and tokens go there.
+func (p *Provider) ask(ctx context.Context) (*oidc.Provider, error) {
 	found, err := oidc.NewProvider(ctx, p.cfg.Issuer)
 	if err != nil {
-		return nil, away("the OpenID Connect provider does not describe itself", err)
+		return nil, err
+	}
+	var keys struct {
+		Address string `json:"jwks_uri"`
+	}
+	if err := found.Claims(&keys); err != nil {
+		return nil, err
+	}
+	endpoint := found.Endpoint()
+	for name, address := range map[string]string{
+		"authorization_endpoint": endpoint.AuthURL, "token_endpoint": endpoint.TokenURL, "jwks_uri": keys.Address,
+		"userinfo_endpoint": cmp.Or(found.UserInfoEndpoint(), endpoint.TokenURL),
+	} {
+		if err := secureURL(name, address); err != nil {
+			return nil, err
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.found = found
+	p.found, p.foundAt = found, time.Now()
 	return found, nil
 }
 
@@ -172,30 +232,50 @@ func (p *Provider) claims(
 	text, _ := token.Extra("id_token").(string)
 	verifier := provider.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: now.Time})
 	id, err := verifier.Verify(ctx, text)
-	if err != nil {
+	switch {
+	case err != nil && (ctx.Err() != nil || strings.Contains(err.Error(), "fetching keys")):
+		return nil, away("the provider does not give its keys", err)
+	case err != nil:
 		return nil, unproven("the provider's token is not valid", err)
-	}
-	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1 {
+	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1:
 		return nil, unproven("the provider's token is of another sign-in", nil)
 	}
 	var claims map[string]any
 	if err := id.Claims(&claims); err != nil {
 		return nil, unproven("the provider's token cannot be read", err)
 	}
+	party, named := claims["azp"]
+	if id.Subject == "" || claims["sub"] != id.Subject || named && party != p.cfg.ClientID {
+		return nil, unproven("the provider's token names no subject, or is for another client", nil)
+	}
 	if claim(claims, p.cfg.GroupsClaim) != nil || provider.UserInfoEndpoint() == "" {
 		return claims, nil
 	}
+	return claims, p.addInfo(ctx, provider, token, claims)
+}
+
+// addInfo adds the claims of the provider's endpoint about users. Those of the token stay.
+func (p *Provider) addInfo(
+	ctx context.Context, provider *oidc.Provider, token *oauth2.Token, claims map[string]any,
+) error {
 	info, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return nil, away("the provider does not say which groups the person has", err)
+		// The error may repeat the whole response, and that the request.
+		return away("the provider does not say which groups the person has", ctx.Err())
 	}
-	if info.Subject != id.Subject {
-		return nil, unproven("the provider's answers are about two people", nil)
+	if info.Subject != claims["sub"] {
+		return unproven("the provider's answers are about two people", nil)
 	}
-	if err := info.Claims(&claims); err != nil {
-		return nil, unproven("the provider's answer about the person cannot be read", err)
+	var further map[string]any
+	if err := info.Claims(&further); err != nil {
+		return unproven("the provider's answer about the person cannot be read", err)
 	}
-	return claims, nil
+	for name, value := range further {
+		if _, has := claims[name]; !has {
+			claims[name] = value
+		}
+	}
+	return nil
 }
 
 // person returns who signs in, with the role of the first grant that applies.
@@ -248,18 +328,21 @@ func texts(value any) (all []string) {
 // exchangeFailure returns the error of a code that the provider has not exchanged.
 func exchangeFailure(err error) error {
 	refused, is := errors.AsType[*oauth2.RetrieveError](err)
-	if !is || refused.Response == nil || refused.Response.StatusCode >= http.StatusInternalServerError {
+	if !is || refused.Response == nil {
 		return away("the provider does not exchange the code of the sign-in", err)
 	}
-	// The text of the error repeats the whole response.
+	// The text of the error repeats the whole response, and that perhaps the request.
 	detail := fmt.Sprintf("status %d, %.64q", refused.Response.StatusCode, refused.ErrorCode)
+	if refused.Response.StatusCode >= http.StatusInternalServerError {
+		return away("the provider does not exchange the code of the sign-in: "+detail, nil)
+	}
 	return unproven("the provider refuses the code of the sign-in: "+detail, nil)
 }
 
 // unproven returns the error of a response without proof.
 func unproven(detail string, cause error) error {
 	if cause != nil {
-		detail += ": " + cause.Error()
+		detail += fmt.Sprintf(": %.300s", cause.Error())
 	}
 	return &clock.Error{Kind: clock.ErrUnauthenticated, Code: clock.CodeUnauthenticated, Detail: detail}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -96,8 +97,8 @@ func TestFirstGrantOfAGroupApplies(t *testing.T) {
 			token: map[string]any{"sub": "3", "realm.roles": "everyone"}, want: "3 3 reader *",
 		},
 		"groups of the endpoint": {
-			token: map[string]any{"sub": "4"},
-			info:  map[string]any{"sub": "4", "email": "d@example.com", "realm": roles("ops")},
+			token: map[string]any{"sub": "4", "email": "d@example.com"},
+			info:  map[string]any{"sub": "4", "email": "boss@example.com", "realm": roles("ops")},
 			want:  "d@example.com 4 admin *",
 		},
 	} {
@@ -149,6 +150,9 @@ func TestForgedSignInsAreRefused(t *testing.T) {
 		"another audience": {prepare: claim("aud", "another client"), detail: "not valid"},
 		"an expired token": {prepare: claim("exp", time.Now().Add(-time.Hour).Unix()), detail: "expired"},
 		"another key":      {prepare: issuer.SignWithForeignKey, detail: "not valid"},
+		"no subject":       {token: map[string]any{"realm": roles("ops")}, detail: "no subject"},
+		"another party":    {prepare: claim("azp", "another client"), detail: "another client"},
+		"a long issuer":    {prepare: claim("iss", strings.Repeat("x", 400_000)), detail: "not valid"},
 		"two people": {
 			token: map[string]any{"sub": "1"}, info: map[string]any{"sub": "2", "realm": roles("ops")},
 			detail: "two people",
@@ -208,10 +212,13 @@ func TestProviderMayBeAway(t *testing.T) {
 	}
 }
 
-// Few sign-ins wait for the provider at once, and each has its place back afterwards.
+// Few sign-ins wait for the provider at once, and each has its place back afterwards. The begin of a sign-in needs no
+// place.
 func TestSignInsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t, issuertest.New(t))
+	issuer := issuertest.New(t)
+	issuer.Person(map[string]any{"sub": "1", "realm": roles("ops")}, nil)
+	p := newProvider(t, issuer)
 	var leave []func()
 	for range maxSignIns {
 		_, done, err := p.enter(context.Background())
@@ -220,15 +227,69 @@ func TestSignInsAtOnceAreBounded(t *testing.T) {
 		}
 		leave = append(leave, done)
 	}
-	if _, _, err := p.Begin(t.Context(), ""); !errors.Is(err, clock.ErrUnavailable) {
+	if _, err := signIn(t, p, nil); !errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), "too many") {
 		t.Errorf("one too many: %v", err)
 	}
 	for _, done := range leave {
 		done()
 	}
 	for range 2 * maxSignIns {
+		if _, err := signIn(t, p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A provider whose description is not complete, unsafe or endless is unknown until it has a good one, which stays.
+func TestBadDescriptionsAreNotKept(t *testing.T) {
+	t.Parallel()
+	issuer := issuertest.New(t)
+	p := newProvider(t, issuer)
+	for what, c := range map[string]struct {
+		name  string
+		value any
+		want  string
+	}{
+		"no endpoint": {"authorization_endpoint", "", "authorization_endpoint is"},
+		"a script":    {"authorization_endpoint", "javascript:alert(1)//https://x", "authorization_endpoint is"},
+		"plain HTTP":  {"token_endpoint", "http://login.example.com/token", "token_endpoint is"},
+		"no keys":     {"jwks_uri", "/keys", "jwks_uri is"},
+		"no end":      {"x", strings.Repeat("x", 2<<20), "too large"},
+		"other name":  {"issuer", "https://evil.example", "evil.example"},
+	} {
+		issuer.Describe(func(description map[string]any) { description[c.name] = c.value })
+		if _, _, err := p.Begin(t.Context(), ""); !errors.Is(err, clock.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+	issuer.Describe(nil)
+	asked := issuer.Asked()
+	for range 3 {
 		if _, _, err := p.Begin(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if n := issuer.Asked() - asked; n != 1 {
+		t.Errorf("the provider described itself %d times", n)
+	}
+	p.foundAt = p.foundAt.Add(-2 * describedFor)
+	issuer.SetAway(true)
+	if _, _, err := p.Begin(t.Context(), ""); err != nil {
+		t.Errorf("the last description does not apply: %v", err)
+	}
+}
+
+// A redirection does not take the secret of the client elsewhere.
+func TestRedirectionsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer thief.Close()
+	issuer := issuertest.New(t)
+	issuer.Person(map[string]any{"sub": "1", "realm": roles("ops")}, nil)
+	p := newProvider(t, issuer)
+	_, err := signIn(t, p, func(*attempt, url.Values) { issuer.RedirectTokens(thief.URL + "/stolen") })
+	if !errors.Is(err, clock.ErrUnauthenticated) || len(asked) > 0 {
+		t.Errorf("%v, %d requests", err, len(asked))
 	}
 }

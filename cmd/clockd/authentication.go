@@ -45,7 +45,7 @@ func newAccess(
 		return nil, err
 	}
 	w := access.NewWatch(access.Config{Mode: mode, Loopback: loopback(cfg.Listen), Rate: cfg.TokenRate,
-		People: cfg.oidc.Enabled()},
+		People: cfg.oidc.Fingerprint()},
 		access.Deps{Source: st, Now: tb.AtLeast, Trail: trail, Log: log})
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clockd_access_tokens_age_seconds",

@@ -250,9 +250,10 @@ func validity(t *access.Token, now clock.Instant) string {
 	return "valid without end" + old
 }
 
-// validityBeside is validity for a token or a session among all.
+// validityBeside is validity for a token or a session among all. Only a node knows whether the provider of a person is
+// still its own.
 func validityBeside(all map[string]*access.Token, t *access.Token, now clock.Instant) string {
-	if t.IsSession() && t.RevokedAt == clock.NoInstant && t.State(all[t.ParentID], now) != "valid" && !t.Expired(now) {
+	if t.IsSession() && t.ParentID != access.ParentProvider && t.RevokedAt == clock.NoInstant && t.State(all[t.ParentID], now) != "valid" && !t.Expired(now) {
 		return "ended with its token"
 	}
 	return validity(t, now)

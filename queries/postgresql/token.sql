@@ -45,7 +45,7 @@ UPDATE access_token SET last_used_at = GREATEST(COALESCE(last_used_at, 0), sqlc.
 -- Reads the ids of the sessions of a token, or of a person, that are open, the oldest first. LIMIT is a safety net.
 -- Index: none, because the table is small, and a person begins a session a few times a day. Rows: one for each session.
 SELECT id FROM access_token
-WHERE parent_id = sqlc.arg(parent_id) AND name = sqlc.arg(name) AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000;
+WHERE parent_id = sqlc.arg(parent_id) AND created_by = sqlc.arg(created_by) AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000;
 
 -- name: DeleteSessions :exec
 -- Deletes the sessions that have ended or expired at an instant. The audit has their beginnings and ends.

@@ -287,8 +287,8 @@ type TokenTx interface {
 	ReadToken(ctx context.Context, id string) (TokenRow, error)
 	// AddToken inserts the row.
 	AddToken(ctx context.Context, row *TokenRow) error
-	// OpenSessions returns the ids of the open sessions of the parent with the name, the oldest first.
-	OpenSessions(ctx context.Context, parentID, name string) ([]string, error)
+	// OpenSessions returns the ids of the open sessions of the parent and the maker, the oldest first.
+	OpenSessions(ctx context.Context, parentID, maker string) ([]string, error)
 	// DeleteSessions deletes the sessions that have ended or expired at an instant.
 	DeleteSessions(ctx context.Context, at clock.Instant) error
 	// UseToken writes the last use of a token, if it is later than the stored one.

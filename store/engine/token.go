@@ -50,6 +50,10 @@ func tokenRow(t *access.Token) TokenRow {
 
 // tokenState returns what an act says of a token. It has no secret.
 func tokenState(t *access.Token) string {
+	subject := ""
+	if t.ParentID == access.ParentProvider {
+		subject = t.CreatedBy
+	}
 	return clock.ActJSON(struct {
 		Name           string              `json:"name"`
 		Role           string              `json:"role"`
@@ -58,7 +62,8 @@ func tokenState(t *access.Token) string {
 		OldSecretUntil clock.Instant       `json:"old_secret_until"`
 		RevokedAt      clock.Instant       `json:"revoked_at"`
 		SessionOf      string              `json:"session_of,omitempty"`
-	}{t.Name, t.Role.String(), t.Applications, t.ExpiresAt, t.OldSecretUntil, t.RevokedAt, t.ParentID})
+		Subject        string              `json:"subject,omitempty"`
+	}{t.Name, t.Role.String(), t.Applications, t.ExpiresAt, t.OldSecretUntil, t.RevokedAt, t.ParentID, subject})
 }
 
 // token returns the token of the row. Columns that cannot be read are empty in it, and Unreadable says why.
@@ -187,7 +192,7 @@ func (s *Store) AddSession(ctx context.Context, session *access.Token, most int,
 		if err != nil {
 			return err
 		}
-		open, err := tx.OpenSessions(ctx, session.ParentID, session.Name)
+		open, err := tx.OpenSessions(ctx, session.ParentID, session.CreatedBy)
 		if err != nil {
 			return err
 		}

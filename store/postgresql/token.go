@@ -56,9 +56,9 @@ func (t *tokenTx) UpdateToken(ctx context.Context, row *engine.TokenRow) error {
 	})
 }
 
-// OpenSessions reads the ids of the open sessions of the parent with the name (ListSessions).
-func (t *tokenTx) OpenSessions(ctx context.Context, parentID, name string) ([]string, error) {
-	return t.q.ListSessions(ctx, t.tx, dbsqlc.ListSessionsParams{ParentID: parentID, Name: name})
+// OpenSessions reads the ids of the open sessions of the parent and the maker (ListSessions).
+func (t *tokenTx) OpenSessions(ctx context.Context, parentID, maker string) ([]string, error) {
+	return t.q.ListSessions(ctx, t.tx, dbsqlc.ListSessionsParams{ParentID: parentID, CreatedBy: maker})
 }
 
 // DeleteSessions deletes the ended sessions (DeleteSessions).

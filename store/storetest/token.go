@@ -113,6 +113,7 @@ func testTokens(t *testing.T, f *fixture) {
 func session(t testing.TB, of *access.Token, at, expires clock.Instant) *access.Token {
 	t.Helper()
 	s := token(t, of.Name)
+	s.CreatedBy = of.Name
 	s.CreatedAt, s.ExpiresAt, s.ParentID, s.ParentSecret = at, expires, of.ID, of.Secret
 	return s
 }

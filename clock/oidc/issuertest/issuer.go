@@ -36,15 +36,17 @@ type Issuer struct {
 	t   testing.TB
 	key *rsa.PrivateKey
 
-	mu      sync.Mutex
-	token   map[string]any              // claims of the next token, beside the usual ones
-	info    map[string]any              // claims at the endpoint about users
-	change  func(claims map[string]any) // changes all claims of a token before it is signed
-	foreign bool                        // tokens are signed with a key that the provider does not publish
-	away    bool                        // every request is answered with 503
-	codes   map[string]url.Values       // authorization requests by the code that they got
-	serial  int
-	asked   int // requests
+	mu        sync.Mutex
+	token     map[string]any                   // claims of the next token, beside the usual ones
+	info      map[string]any                   // claims at the endpoint about users
+	change    func(claims map[string]any)      // changes all claims of a token before it is signed
+	foreign   bool                             // tokens are signed with a key that the provider does not publish
+	describes func(description map[string]any) // changes the description
+	redirect  string                           // where the endpoint of tokens leads to; "": it serves
+	away      bool                             // every request is answered with 503
+	codes     map[string]url.Values            // authorization requests by the code that they got
+	serial    int
+	asked     int // requests
 }
 
 // New starts a provider, which ends with the test.
@@ -98,6 +100,20 @@ func (i *Issuer) SignWithForeignKey() {
 	i.foreign = true
 }
 
+// Describe makes the provider change its description, or not with nil.
+func (i *Issuer) Describe(change func(description map[string]any)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.describes = change
+}
+
+// RedirectTokens makes the endpoint of tokens redirect to an address.
+func (i *Issuer) RedirectTokens(address string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.redirect = address
+}
+
 // SetAway makes the provider fail, or serve again.
 func (i *Issuer) SetAway(away bool) {
 	i.mu.Lock()
@@ -113,12 +129,18 @@ func (i *Issuer) Asked() int {
 }
 
 func (i *Issuer) describe(w http.ResponseWriter, _ *http.Request) {
-	i.respond(w, http.StatusOK, map[string]any{
+	description := map[string]any{
 		"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
 		"jwks_uri": i.URL + "/keys", "userinfo_endpoint": i.URL + "/userinfo",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": []string{"RS256"},
-	})
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.describes != nil {
+		i.describes(description)
+	}
+	i.respond(w, http.StatusOK, description)
 }
 
 func (i *Issuer) keys(w http.ResponseWriter, _ *http.Request) {
@@ -152,6 +174,10 @@ func (i *Issuer) exchange(w http.ResponseWriter, r *http.Request) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.redirect != "" {
+		http.Redirect(w, r, i.redirect, http.StatusTemporaryRedirect)
+		return
+	}
 	request, known := i.codes[r.PostFormValue("code")]
 	delete(i.codes, r.PostFormValue("code"))
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))

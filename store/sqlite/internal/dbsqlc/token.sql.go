@@ -115,18 +115,18 @@ func (q *Queries) GetToken(ctx context.Context, db DBTX, id string) (AccessToken
 
 const ListSessions = `-- name: ListSessions :many
 SELECT id FROM access_token
-WHERE parent_id = ?1 AND name = ?2 AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000
+WHERE parent_id = ?1 AND created_by = ?2 AND revoked_at IS NULL ORDER BY created_at, id LIMIT 100000
 `
 
 type ListSessionsParams struct {
-	ParentID string
-	Name     string
+	ParentID  string
+	CreatedBy string
 }
 
 // Reads the ids of the sessions of a token, or of a person, that are open, the oldest first. LIMIT is a safety net.
 // Index: none, because the table is small, and a person begins a session a few times a day. Rows: one for each session.
 func (q *Queries) ListSessions(ctx context.Context, db DBTX, arg ListSessionsParams) ([]string, error) {
-	rows, err := db.QueryContext(ctx, ListSessions, arg.ParentID, arg.Name)
+	rows, err := db.QueryContext(ctx, ListSessions, arg.ParentID, arg.CreatedBy)
 	if err != nil {
 		return nil, err
 	}
