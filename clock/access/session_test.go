@@ -163,6 +163,28 @@ func revoked(_ *testing.T, _ *Sessions, f *fakeSource, token, _ string) {
 	f.change(func() { f.find(token).Revoke(began) })
 }
 
+// The first token is known to a request that needs one, also while others need none.
+func TestFirstTokenIsKnownToARequestThatNeedsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &fakeSource{}
+		w := watch(t, Config{Mode: Auto, Loopback: true}, source)
+		run(t, w)
+		if c, err := w.Named(t.Context(), bearer(NewText())); !errors.Is(err, clock.ErrForbidden) || c != nil {
+			t.Errorf("no token exists: %+v, %v", c, err)
+		}
+		boss := source.add(t, "boss", Administrator, "*")
+		if c, err := w.Caller(t.Context(), bearer(boss)); c != Anyone || err != nil {
+			t.Fatalf("the node has read it: %+v, %v", c, err)
+		}
+		if c, err := w.Named(t.Context(), Request{}); !errors.Is(err, clock.ErrForbidden) || c != nil {
+			t.Errorf("a request without a token: %+v, %v", c, err)
+		}
+		if c, err := w.Named(t.Context(), bearer(boss)); err != nil || c.Name() != "boss" {
+			t.Errorf("the first token: %+v, %v", c, err)
+		}
+	})
+}
+
 // The first request with a token that another node has made reads it. Many unknown tokens share a poll.
 func TestUnknownTokenWaitsForAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

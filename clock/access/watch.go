@@ -364,14 +364,28 @@ func (w *Watch) Check(c *Caller) error {
 	return err
 }
 
-// Nameless returns the error of Anyone's request for what only the owner of a token may do: a change of settings.
-func (w *Watch) Nameless() error {
+// Named returns the caller of a request that needs a token although others need none: a change of settings. The token
+// may be the first one, which ends the time without tokens.
+func (w *Watch) Named(ctx context.Context, r Request) (*Caller, error) {
+	if len(r.Authorization) > 0 && w.cfg.Mode == Auto {
+		ctx, cancel := context.WithTimeout(ctx, renewalWait)
+		defer cancel()
+		_ = w.Renew(ctx) // after a failure the request is refused
+		if c, err := w.find(r); c != Anyone {
+			return c, err
+		}
+	}
+	return nil, w.nameless()
+}
+
+// nameless returns the error of Anyone's request for what only the owner of a token may do.
+func (w *Watch) nameless() error {
 	const other = "change the settings in the database: clockd application with --database-url"
 	if w.cfg.Mode == None {
 		return forbidden("this request needs an access token, and this service takes none (CLOCKD_AUTH=none): " + other)
 	}
 	return forbidden("this request needs an access token of the role admin, and no token exists: make one with " +
-		HowToMake + ", which each node knows within 2 s, or " + other)
+		HowToMake + ", or " + other)
 }
 
 // Refused records the refusal of a request.

@@ -23,8 +23,8 @@ type Access interface {
 	// Keep returns a context that ends soon after the caller's token is not valid any more. Call release when the
 	// request ends.
 	Keep(ctx context.Context, c *access.Caller) (kctx context.Context, release func())
-	// Nameless returns the error of a request that needs a token, of a caller that needs none elsewhere.
-	Nameless() error
+	// Named returns the caller of a request that needs a token where others need none, or the error that it gets.
+	Named(ctx context.Context, r access.Request) (*access.Caller, error)
 	// Used records that a caller that operates has sent a request from an address. It must not block.
 	Used(c *access.Caller, from, requestID string)
 	// Refused records the refusal of a request. It must not block.
@@ -46,8 +46,8 @@ func (openAccess) Keep(ctx context.Context, _ *access.Caller) (context.Context, 
 	return ctx, func() {}
 }
 
-func (openAccess) Nameless() error {
-	return &clock.Error{Kind: clock.ErrForbidden, Code: clock.CodeForbidden,
+func (openAccess) Named(context.Context, access.Request) (*access.Caller, error) {
+	return nil, &clock.Error{Kind: clock.ErrForbidden, Code: clock.CodeForbidden,
 		Detail: "this request needs an access token, and this service knows none"}
 }
 
@@ -126,17 +126,18 @@ func (f *Front) Admit(
 	if need.Unnamed {
 		return r, release, nil
 	}
-	caller, err := f.access.Caller(r.Context(), access.Request{
+	sender := access.Request{
 		Authorization: r.Header["Authorization"], Session: sessionOf(r), Forwarded: forwarded(r.Header),
 		Address: RemoteAddress(r),
-	})
+	}
+	caller, err := f.access.Caller(r.Context(), sender)
+	if err == nil && caller == access.Anyone && need.Named {
+		caller, err = f.access.Named(r.Context(), sender)
+	}
 	if err != nil {
 		return r, release, err
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
-	if caller == access.Anyone && need.Named {
-		return r, release, f.access.Nameless()
-	}
 	if err := authorize(caller, need.Right, application); err != nil {
 		return r, release, err
 	}

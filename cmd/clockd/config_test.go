@@ -32,6 +32,7 @@ func TestRingBatchIsLargerOnSQLiteUnlessConfigured(t *testing.T) {
 				Retention: time.Hour, MaxPayload: 1024,
 				WriteLanes: 2, RingWorkers: 3, RingBatch: c.batch, HeapEntries: c.memory,
 				PreloadAhead:    30 * time.Second,
+				accessFlags:     accessFlags{SessionLifetime: time.Hour},
 				WebhookInFlight: 1024, WebhookHostConcurrency: 128, WebhookConnectTimeout: 5 * time.Second,
 			})
 			if refused := err != nil; refused != (c.want == 0) {
