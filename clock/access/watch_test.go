@@ -53,7 +53,9 @@ func (f *fakeSource) UseTokens(_ context.Context, uses []Use) error {
 	f.uses = append(f.uses, uses...)
 	for _, u := range uses {
 		i := slices.IndexFunc(f.tokens, func(t Token) bool { return t.ID == u.ID })
-		f.tokens[i].LastUsedAt = u.At
+		if i >= 0 {
+			f.tokens[i].LastUsedAt = u.At
+		}
 	}
 	return nil
 }
