@@ -30,6 +30,7 @@ func TestFaultsOfTheConfigurationAreNamed(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"no CLOCKD_OIDC_ISSUER":                           func(c *Config) { c.Issuer = "" },
 		"CLOCKD_OIDC_ISSUER is \"http://login.":           func(c *Config) { c.Issuer = "http://login.example.com" },
+		"CLOCKD_OIDC_ISSUER is \"http://127.":             func(c *Config) { c.Issuer = "http://127.evil.example" },
 		"CLOCKD_OIDC_ISSUER is \"login":                   func(c *Config) { c.Issuer = "login.example.com" },
 		"CLOCKD_OIDC_CLIENT_ID is missing":                func(c *Config) { c.ClientID = "" },
 		"CLOCKD_OIDC_REDIRECT_URL is \"\"":                func(c *Config) { c.RedirectURL = "" },
