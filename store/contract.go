@@ -323,7 +323,7 @@ type Tokens interface {
 	// no change of a token.
 	UseTokens(ctx context.Context, uses []access.Use) error
 	// AddSession adds a session, and deletes the ended ones. If its parent and maker have more than the most open
-	// sessions then, the oldest ones end. It returns access.ErrParentEnded if it has.
+	// sessions then, the oldest ones end. It returns access.ErrParentEnded if the parent has ended.
 	AddSession(ctx context.Context, session *access.Token, most int, by clock.Actor) error
 	// EndSession ends an open session. It returns a clock.ErrNotFound for any other id.
 	EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error

@@ -35,11 +35,13 @@ func (c *Caller) Spend(operations int) error {
 		return nil
 	}
 	r.Cancel()
-	return &clock.Error{
-		Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: min(wait, time.Minute),
-		Detail: fmt.Sprintf("the token %q may do %g operations a second here; nothing was changed", c.token.Name,
-			float64(c.limiter.Limit())),
-	}
+	return limited(min(wait, time.Minute), fmt.Sprintf(
+		"the token %q may do %g operations a second here; nothing was changed", c.token.Name, float64(c.limiter.Limit())))
+}
+
+// limited returns the error of a request that comes too soon.
+func limited(wait time.Duration, detail string) error {
+	return &clock.Error{Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: wait, Detail: detail}
 }
 
 // Wait counts an operation of the caller, and waits until it is allowed or ctx ends.

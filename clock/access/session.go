@@ -40,6 +40,17 @@ func (t *Token) Lifetime() time.Duration {
 // IsSession reports whether the token is a session.
 func (t *Token) IsSession() bool { return t.ParentID != "" }
 
+// owner returns the id of the token, or of the parent of a session, or the person.
+func (t *Token) owner() string {
+	switch t.ParentID {
+	case "":
+		return t.ID
+	case ParentProvider:
+		return ParentProvider + " " + t.CreatedBy
+	}
+	return t.ParentID
+}
+
 // orphaned reports whether parent, which is nil if it is unknown, is not open any more with the secret that the session
 // began with. No session is the parent of another one, or without an end.
 func (t *Token) orphaned(parent *Token, now clock.Instant) bool {
@@ -57,7 +68,7 @@ type Listed struct {
 // SessionStore stores sessions beside the tokens.
 type SessionStore interface {
 	// AddSession adds a session, and deletes the ended ones. If its parent and maker have more than the most open
-	// sessions then, the oldest ones end. It returns ErrParentEnded if it has.
+	// sessions then, the oldest ones end. It returns ErrParentEnded if the parent has ended.
 	AddSession(ctx context.Context, session *Token, most int, by clock.Actor) error
 	// EndSession ends an open session. It returns a clock.ErrNotFound for any other id.
 	EndSession(ctx context.Context, id string, at clock.Instant, by clock.Actor) error
@@ -126,10 +137,7 @@ func (p *Person) maker() string {
 // start adds a session, which has the lifetime, but ends at the end that it has.
 func (s *Sessions) start(ctx context.Context, session Token, by clock.Actor) (Text, *Token, error) {
 	if wait := s.starts.add(session.owner()); wait > 0 {
-		return Text{}, nil, &clock.Error{
-			Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: wait,
-			Detail: "too many sessions have started; a token itself still works",
-		}
+		return Text{}, nil, limited(wait, "too many sessions have started; a token itself still works")
 	}
 	text := NewText()
 	session.ID, session.Secret, session.CreatedAt = text.ID, text.Hash(), s.watch.time()
@@ -176,10 +184,7 @@ func (s *Sessions) MaySignIn(address netip.Addr) error {
 	if !s.watch.failures.full(address) {
 		return nil
 	}
-	return &clock.Error{
-		Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: failureEvery,
-		Detail: "too many requests without a valid token, and failed sign-ins, came from this address",
-	}
+	return limited(failureEvery, "too many requests without a valid token, and failed sign-ins, came from this address")
 }
 
 // SignInFailed counts a failure of the address.

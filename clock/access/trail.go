@@ -129,17 +129,6 @@ func cut(detail string) string {
 	return strings.ToValidUTF8(detail[:maxDetail], "") + "..."
 }
 
-// owner returns the id of the token, or of the parent of a session, or the person.
-func (t *Token) owner() string {
-	switch t.ParentID {
-	case "":
-		return t.ID
-	case ParentProvider:
-		return ParentProvider + " " + t.CreatedBy
-	}
-	return t.ParentID
-}
-
 // Used records that a caller that operates has sent a request from an address, unless it did so before. It does not
 // block.
 func (t *Trail) Used(c *Caller, from, requestID string) {

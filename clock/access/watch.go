@@ -214,10 +214,7 @@ func (w *Watch) Caller(ctx context.Context, r Request) (*Caller, error) {
 		return c, nil
 	}
 	if wait := w.failures.add(r.Address); wait > 0 {
-		return nil, &clock.Error{
-			Kind: clock.ErrLimited, Code: clock.CodeRateLimited, RetryAfter: wait,
-			Detail: "too many requests without a valid token came from this address: " + err.Error(),
-		}
+		return nil, limited(wait, "too many requests without a valid token came from this address: "+err.Error())
 	}
 	return nil, err
 }
