@@ -370,6 +370,17 @@ type Jobs interface {
 	DeleteJobs(ctx context.Context, before clock.Instant) error
 }
 
+// NodeSteps stores what the nodes did in steps of time (package clock/stats). It does not look into the figures.
+type NodeSteps interface {
+	// AddSteps adds steps. A step that a node has already added stays as it is.
+	AddSteps(ctx context.Context, steps []clock.NodeStep) error
+	// Steps returns at most limit steps of a length that began at from or later, of all nodes, in the order of their
+	// begin. They include those of nodes that have ended.
+	Steps(ctx context.Context, length time.Duration, from clock.Instant, limit int) ([]clock.NodeStep, error)
+	// DeleteSteps deletes the steps of a length that began before the instant (exclusive).
+	DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant) error
+}
+
 // Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.
 type Store interface {
 	clock.Store
@@ -390,6 +401,7 @@ type Store interface {
 	Zones
 	DurabilityChecker
 	Jobs
+	NodeSteps
 
 	// Migrate brings the schema up to date under a lock, so several processes may start at once. It sets the shard
 	// count of a new database.

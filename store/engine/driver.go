@@ -29,6 +29,7 @@ type Driver interface {
 	Acts
 	Zones
 	Jobs
+	Steps
 	Writes
 	Claims
 	Snapshots

@@ -62,6 +62,12 @@ var tables = map[string][]Column{
 		{"revision", false},
 		{"document", false},
 	},
+	"node_step": {
+		{"step_seconds", false},
+		{"begun_at", false},
+		{"incarnation", false},
+		{"figures", false},
+	},
 	"ring_attempt": {
 		{"id", false},
 		{"alarm_id", false},

@@ -201,7 +201,7 @@ type fixture struct {
 	distributed bool          // Engine.Distributed
 }
 
-// empty deletes all alarms with their time zones, nodes, settings and tokens, and frees all shards.
+// empty deletes all alarms with their time zones, nodes with their steps, settings and tokens, and frees all shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
@@ -209,6 +209,7 @@ func (f *fixture) empty() {
 	f.exec("DELETE FROM bulk_job")
 	f.exec("DELETE FROM alarm")
 	f.exec("DELETE FROM node")
+	f.exec("DELETE FROM node_step")
 	f.exec("DELETE FROM application_setting")
 	f.exec("DELETE FROM application_setting_history")
 	f.exec("UPDATE application_setting_counter SET changes = 0")

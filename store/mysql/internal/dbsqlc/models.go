@@ -222,6 +222,13 @@ type NodeReport struct {
 	SecretKeys   string
 }
 
+type NodeStep struct {
+	StepSeconds int64
+	BegunAt     int64
+	Incarnation string
+	Figures     string
+}
+
 type RetryReport struct {
 	ID              int64
 	Application     string

@@ -1,0 +1,37 @@
+package mysql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
+)
+
+// AddSteps adds the rows, one by one (AddStep).
+func (d *Driver) AddSteps(ctx context.Context, rows []engine.StepRow) error {
+	return d.inTx(ctx, d.upkeep, func(t *tx) error {
+		for _, row := range rows {
+			if err := d.q.AddStep(ctx, t, dbsqlc.AddStepParams(row)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ReadSteps reads rows of all nodes (ListSteps).
+func (d *Driver) ReadSteps(
+	ctx context.Context, seconds int64, from clock.Instant, limit int,
+) ([]engine.StepRow, error) {
+	rows, err := d.q.ListSteps(ctx, d.reads,
+		dbsqlc.ListStepsParams{StepSeconds: seconds, BegunFrom: int64(from), Limit: int32(limit)})
+	return engine.Column(rows, func(r *dbsqlc.NodeStep) engine.StepRow { return engine.StepRow(*r) }), err
+}
+
+// DeleteSteps deletes old rows (DeleteSteps).
+func (d *Driver) DeleteSteps(ctx context.Context, seconds int64, before clock.Instant) error {
+	return d.inTx(ctx, d.upkeep, func(t *tx) error {
+		return d.q.DeleteSteps(ctx, t, dbsqlc.DeleteStepsParams{StepSeconds: seconds, BegunBefore: int64(before)})
+	})
+}

@@ -1,0 +1,41 @@
+package postgresql
+
+import (
+	"context"
+
+	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/store/engine"
+	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
+)
+
+// AddSteps adds the rows, one by one (AddStep).
+func (d *Driver) AddSteps(ctx context.Context, rows []engine.StepRow) error {
+	return engine.InTx(ctx, d.beginUpkeep, func(t *tx) error {
+		for _, row := range rows {
+			if err := d.q.AddStep(ctx, t, dbsqlc.AddStepParams(row)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ReadSteps reads rows of all nodes (ListSteps).
+func (d *Driver) ReadSteps(
+	ctx context.Context, seconds int64, from clock.Instant, limit int,
+) ([]engine.StepRow, error) {
+	rows, err := d.q.ListSteps(ctx, d.reads,
+		dbsqlc.ListStepsParams{StepSeconds: seconds, BegunFrom: int64(from), RowLimit: int32(limit)})
+	return engine.Column(rows, func(r *dbsqlc.NodeStep) engine.StepRow { return engine.StepRow(*r) }), err
+}
+
+// DeleteSteps deletes old rows (DeleteSteps).
+func (d *Driver) DeleteSteps(ctx context.Context, seconds int64, before clock.Instant) error {
+	return engine.InTx(ctx, d.beginUpkeep, func(t *tx) error {
+		return d.q.DeleteSteps(ctx, t, dbsqlc.DeleteStepsParams{StepSeconds: seconds, BegunBefore: int64(before)})
+	})
+}
+
+func (d *Driver) beginUpkeep(ctx context.Context) (*tx, error) {
+	return begin(ctx, d.upkeep, upkeepLockWait)
+}
