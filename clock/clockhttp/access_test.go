@@ -303,8 +303,10 @@ func TestListsShowCoveredApplicationsAlone(t *testing.T) {
 // twoApplications has the figures of one step.
 type twoApplications struct{}
 
-func (twoApplications) Last(stats.Range) ([]stats.Step, clock.Instant) {
-	return []stats.Step{{Total: stats.Figures{Sets: 10}, Applications: map[string]*stats.Figures{"shop": {Sets: 3}, "bank": {Sets: 7}}}}, 0
+func (twoApplications) Last(context.Context, stats.Range) (stats.Joined, error) {
+	return stats.Joined{Steps: []stats.Step{
+		{Total: stats.Figures{Sets: 10}, Applications: map[string]*stats.Figures{"shop": {Sets: 3}, "bank": {Sets: 7}}},
+	}}, nil
 }
 
 // endingAccess is an access whose tokens end after some checks.

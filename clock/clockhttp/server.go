@@ -47,7 +47,7 @@ type Deps struct {
 	Blockers   Blockers                        // reasons why due alarms wait; nil: reads of alarms show none
 	Forecast   Forecast                        // counter of alarms by due time; nil: GET /v1/forecast is 503
 	Bulk       Bulk                            // changes of many alarms; nil: they are 503
-	Stats      Stats                           // rates and lateness; nil: GET /v1/stats is 503
+	Stats      Stats                           // rates and lateness of all nodes; nil: GET /v1/stats is 503
 	Nodes      Nodes                           // reader of the nodes; nil: GET /v1/nodes is 503
 	Audit      Audit                           // acts of people; nil: GET /v1/audit is 503
 	Sessions   Sessions                        // sessions of the console, and tokens; nil: requests for them are 503

@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,13 +16,13 @@ import (
 	"github.com/clockd/clockd/clock/stats"
 )
 
-// Stats has the rates and the lateness of this node. *stats.Recorder implements it.
+// Stats has the rates and the lateness of all nodes. *stats.Joiner implements it.
 type Stats interface {
-	// Last returns the ended steps of a range, the oldest first, and the begin of the first one.
-	Last(of stats.Range) (steps []stats.Step, start clock.Instant)
+	// Last returns the ended steps of a range.
+	Last(ctx context.Context, of stats.Range) (stats.Joined, error)
 }
 
-var _ Stats = (*stats.Recorder)(nil)
+var _ Stats = (*stats.Joiner)(nil)
 
 // shownApplications is the most applications that a response lists.
 const shownApplications = 20
@@ -41,15 +42,20 @@ func (s *Server) showStats(c echo.Context) error {
 	if err := front.CoverNamed(c.Request(), application); err != nil {
 		return err
 	}
-	steps, start := s.stats.Last(of)
-	if steps == nil {
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	joined, err := s.stats.Last(ctx, of)
+	if err != nil {
+		return readFailure(ctx, err)
+	}
+	if joined.Steps == nil {
 		return &clock.Error{Kind: clock.ErrUnavailable, Code: clock.CodeUnavailable, RetryAfter: time.Second,
 			Detail: "the database's clock is not known yet; repeat later"}
 	}
 	if caller := front.CallerOf(c.Request()); !caller.CoversAll() {
-		steps = coveredSteps(steps, caller.Covers)
+		joined.Steps = coveredSteps(joined.Steps, caller.Covers)
 	}
-	return s.respondRead(c, appendStats(make([]byte, 0, 32<<10), of, application, steps, start))
+	return s.respondRead(c, appendStats(make([]byte, 0, 32<<10), of, application, &joined))
 }
 
 // statsQuery reads the request's query.
@@ -115,18 +121,25 @@ func coveredSteps(steps []stats.Step, covers func(application string) bool) []st
 }
 
 // appendStats appends the figures of all applications, or of one.
-func appendStats(b []byte, of stats.Range, application string, steps []stats.Step, start clock.Instant) []byte {
+func appendStats(b []byte, of stats.Range, application string, joined *stats.Joined) []byte {
 	b = appendString(append(b, `{"range":`...), of.Name)
 	b = appendOptional(append(b, `,"application":`...), application)
 	b = strconv.AppendInt(append(b, `,"step_seconds":`...), int64(of.Step/time.Second), 10)
-	b = appendInstant(append(b, `,"start":`...), start)
+	b = appendInstant(append(b, `,"start":`...), joined.Start)
+	b = appendList(append(b, `,"nodes":`...), joined.Nodes, appendText)
+	b = appendList(append(b, `,"missing":`...), joined.Missing, appendMissing)
 	for _, column := range statsColumns {
 		b = append(append(append(b, `,"`...), column.name...), `":`...)
-		b = appendList(b, steps,
+		b = appendList(b, joined.Steps,
 			func(step *stats.Step, b []byte) []byte { return column.append(b, figuresOf(step, application)) })
 	}
-	b = appendList(append(b, `,"applications":`...), busiestOf(steps), appendApplicationStats)
+	b = appendList(append(b, `,"applications":`...), busiestOf(joined.Steps), appendApplicationStats)
 	return append(b, '}')
+}
+
+func appendMissing(m *stats.Missing, b []byte) []byte {
+	b = appendOptional(append(b, `{"node":`...), m.Node)
+	return append(appendString(append(b, `,"reason":`...), m.Reason), '}')
 }
 
 // figuresOf returns the figures of an application in a step, or of all applications if it is "".

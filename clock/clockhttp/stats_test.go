@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,9 +15,9 @@ import (
 // fixedStats has an hour whose last two steps are filled, and a day that is not known yet.
 type fixedStats struct{}
 
-func (fixedStats) Last(of stats.Range) ([]stats.Step, clock.Instant) {
+func (fixedStats) Last(_ context.Context, of stats.Range) (stats.Joined, error) {
 	if of == stats.Day {
-		return nil, 0
+		return stats.Joined{}, nil
 	}
 	steps := make([]stats.Step, of.Steps)
 	for i := range 2 {
@@ -26,12 +27,15 @@ func (fixedStats) Last(of stats.Range) ([]stats.Step, clock.Instant) {
 		steps[len(steps)-1-i].Applications = map[string]*stats.Figures{"shop": &figures,
 			fmt.Sprint("idle-", i): {Sets: 1}}
 	}
-	return steps, 1_800_000_000_000
+	return stats.Joined{Steps: steps, Start: 1_800_000_000_000, Nodes: []string{"a", "b"},
+		Missing: []stats.Missing{{Reason: "away"}, {Node: "c", Reason: "older"}}}, nil
 }
 
 type statsResponse struct {
 	Range, Start string
 	Application  *string
+	Nodes        []string
+	Missing      []struct{ Node, Reason *string }
 	StepSeconds  int        `json:"step_seconds"`
 	Sets, Rings  []int      //
 	FailedTries  []int      `json:"failed_tries"`
@@ -60,6 +64,10 @@ func TestStatsHaveANumberForEachStep(t *testing.T) {
 			(got.Rings[last] != 10 || got.FailedTries[last] != 4 || *got.LatenessMax[last] != .001 ||
 				got.LatenessP99[0] != nil) {
 			t.Errorf("%s: the last step has %d rings, %d failed tries", query, got.Rings[last], got.FailedTries[last])
+		}
+		if len(got.Nodes) != 2 || len(got.Missing) != 2 || got.Missing[0].Node != nil ||
+			*got.Missing[0].Reason != "away" || *got.Missing[1].Node != "c" {
+			t.Errorf("%s: nodes %v without %v", query, got.Nodes, got.Missing)
 		}
 		if (got.Application != nil) != strings.Contains(query, "application") {
 			t.Errorf("%s: application %v", query, got.Application)

@@ -1,12 +1,20 @@
-// Package stats keeps the rates and the lateness of the last hour and of the last day in memory, so that charts need no
-// Prometheus. A Recorder counts sets, cancels and rings in the current step of 5 s. At the end of the step it adds the
-// step to a History: 720 steps of 5 s, and 1440 steps of a minute.
+// Package stats keeps the rates and the lateness of the last hour and of the last day, so that charts need no
+// Prometheus. A Recorder counts sets, cancels and rings of this node in the current step of 5 s, in memory. At the end
+// of the step it adds the step to the last 720 steps of 5 s, and to the last 1440 steps of a minute. A Writer writes
+// each ended step into the database, and a Joiner adds the steps of all nodes.
+//
+//	Op, Rung ─▶ Recorder ─▶ Writer ─▶ database
+//	               │                     │
+//	               └──────▶ Joiner ◀─────┘ on request
+//
+// Nodes meet in the database because every node reaches it. They need no address, no secret and no open port of each
+// other. So figures also outlive the node that counted them.
 //
 // # Invariants
 //
-//  1. Memory is bounded. A step has the figures of all applications together, and of the busiest applications alone
-//     (MaxApplications). The current step counts at most maxLive applications apart. An application beyond that counts
-//     in the total alone.
+//  1. Memory is bounded. A step of a node has the figures of all applications together, and of its busiest applications
+//     alone (MaxApplications). The current step counts at most maxLive applications apart. An application beyond that
+//     counts in the total alone.
 //  2. Steps are aligned to the database's clock, so the steps of all nodes are the same, and their figures can be
 //     added.
 //  3. Lateness is kept as a Sketch, whose buckets grow by a tenth. Sketches can be added without loss, so a quantile
@@ -14,16 +22,26 @@
 //     quantiles would be wrong.
 //  4. The counts of a minute are the sums of its steps of 5 s. The busiest applications of a minute are chosen among
 //     the applications of its steps.
-//  5. Counting never blocks on I/O: Op and Rung take one mutex for some additions.
+//  5. Counting never waits for the database: Op and Rung take one mutex for some additions.
+//  6. A node writes each step once, also an empty one, and never changes it. So a living node without its latest steps
+//     in the database is missing, not idle: Joined names it.
+//  7. A node reads steps of others on request alone, at most once a second.
 //
 // # Failures
 //
 //	failure                            effect                                            recovery
-//	node ends                          its figures are lost                              none
+//	node stops                         none: it writes its open steps too                none needed
+//	node is killed                     its open minute and its open step are lost        none
+//	database is away                   Joined has this node alone, and says why; steps   the Writer writes the steps of up to an
+//	                                   wait in memory                                    hour
 //	database's clock is unknown        the current step goes on                          the next known time ends it
+//	node writes late                   Joined ends up to 2 steps earlier; after 3 steps  the next Joined that reads its steps; one of
+//	                                   the node is missing                               more than 12 steps ago within 5 minutes
+//	node of another encoding           the node is missing                               none needed
 //	process or machine stands still    the missed steps are empty, and what was counted  none needed
 //	                                   belongs to the step in which it began
 //	database's clock set back          the current step goes on until the clock is       none needed
 //	                                   past its end again; after an hour the history
-//	                                   begins anew
+//	                                   begins anew, and a step that the node has written
+//	                                   before keeps its figures
 package stats

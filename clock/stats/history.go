@@ -26,6 +26,9 @@ var (
 // stepAt returns the number of the step that contains the instant.
 func (r Range) stepAt(i clock.Instant) int64 { return int64(i) / r.Step.Milliseconds() }
 
+// begin returns the begin of a step.
+func (r Range) begin(step int64) clock.Instant { return clock.Instant(step * r.Step.Milliseconds()) }
+
 // Step is what happened in one step.
 type Step struct {
 	Total        Figures
@@ -91,12 +94,12 @@ func (s *series) at(step int64) *Step {
 	return &s.steps[step%int64(s.Steps)]
 }
 
-// last returns copies of the steps up to, and without, the step end, the oldest first. Steps that were never reached
-// are empty.
-func (s *series) last(end int64) []Step {
-	steps := make([]Step, s.Steps)
+// copies returns copies of count steps from a step on. Steps that were never reached, and steps that are too old, are
+// empty.
+func (s *series) copies(from int64, count int) []Step {
+	steps := make([]Step, count)
 	for i := range steps {
-		n := end - int64(s.Steps) + int64(i)
+		n := from + int64(i)
 		if n >= 0 && n < s.next && n >= s.next-int64(s.Steps) {
 			steps[i].add(&s.steps[n%int64(s.Steps)])
 		}

@@ -19,18 +19,23 @@ type Time interface {
 // Recorder counts what a node does, and keeps the steps of the last hour and day. All methods are safe for concurrent
 // use.
 type Recorder struct {
-	time Time
+	time  Time
+	ended chan struct{} // capacity 1: a step has ended
 
 	mu           sync.Mutex
 	total        live
 	applications map[string]*live // applications of the current step, at most maxLive
+	began        int64            // number of the first step of Hour
 	current      int64            // number of the current step of Hour; 0: the time was not known yet
 	hour, day    *series
 }
 
 // NewRecorder returns a Recorder. It counts at once, and ends steps while Run runs.
 func NewRecorder(t Time) *Recorder {
-	return &Recorder{time: t, applications: map[string]*live{}, hour: newSeries(Hour), day: newSeries(Day)}
+	return &Recorder{
+		time: t, ended: make(chan struct{}, 1), applications: map[string]*live{}, hour: newSeries(Hour),
+		day: newSeries(Day),
+	}
 }
 
 // Run ends each step in time, until ctx ends.
@@ -56,13 +61,14 @@ func (r *Recorder) advance() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.current == 0 || step < r.current-int64(Hour.Steps) { // the first known time, or a clock that was set back far
-		r.current, r.hour, r.day = step, newSeries(Hour), newSeries(Day)
+		r.began, r.current, r.hour, r.day = step, step, newSeries(Hour), newSeries(Day)
 	}
 	if step > r.current {
 		r.endStep()
 		r.current = step
+		clock.Signal(r.ended)
 	}
-	end := clock.Instant((r.current + 1) * Hour.Step.Milliseconds())
+	end := Hour.begin(r.current + 1)
 	return min(max(end.Sub(now), time.Millisecond), Hour.Step)
 }
 
@@ -76,7 +82,7 @@ func (r *Recorder) endStep() {
 	ended.keepBusiest()
 	r.total, r.applications = live{}, map[string]*live{}
 	for _, s := range []*series{r.hour, r.day} {
-		if step := s.at(s.stepAt(clock.Instant(r.current * Hour.Step.Milliseconds()))); step != nil {
+		if step := s.at(s.stepAt(Hour.begin(r.current))); step != nil {
 			step.add(&ended)
 			step.keepBusiest()
 		}
@@ -137,18 +143,29 @@ func (r *Recorder) Rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.
 	}
 }
 
-// Last returns the ended steps of a range, the oldest first, and the begin of the first one. It returns no steps while
-// the database's clock was never known.
-func (r *Recorder) Last(of Range) (steps []Step, start clock.Instant) {
+// known returns the number of the first step of a range, and of the open one; 0: the database's clock was never known.
+func (r *Recorder) known(of Range) (first, open int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current == 0 {
-		return nil, 0
-	}
-	s := r.hour
+	return of.stepAt(Hour.begin(r.began)), of.stepAt(Hour.begin(r.current))
+}
+
+// steps returns copies of count steps from a step on. Steps that were never reached, and steps that are too old, are
+// empty.
+func (r *Recorder) steps(of Range, from int64, count int) []Step {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if of == Day {
-		s = r.day
+		return r.day.copies(from, count)
 	}
-	end := s.stepAt(clock.Instant(r.current * Hour.Step.Milliseconds()))
-	return s.last(end), clock.Instant((end - int64(of.Steps)) * of.Step.Milliseconds())
+	return r.hour.copies(from, count)
+}
+
+// endOpen moves the counts of the open step into the history. Later counts belong to the same step.
+func (r *Recorder) endOpen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current != 0 {
+		r.endStep()
+	}
 }

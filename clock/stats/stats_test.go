@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -81,17 +82,31 @@ func (c *databaseClock) set(behind time.Duration, err error) {
 func begin(t *testing.T) (*Recorder, *databaseClock) {
 	t.Helper()
 	c := &databaseClock{}
-	r := NewRecorder(c)
 	time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 2*time.Second)))
-	running := make(chan error)
-	go func() { running <- r.Run(t.Context()) }()
-	t.Cleanup(func() {
-		if err := <-running; err != nil {
+	return run(t, c), c
+}
+
+// run runs a recorder.
+func run(t *testing.T, c *databaseClock) *Recorder {
+	t.Helper()
+	r := NewRecorder(c)
+	goRun(t.Context(), t, r.Run)
+	synctest.Wait()
+	return r
+}
+
+// goRun runs a part until ctx ends; the test ends after it.
+func goRun(ctx context.Context, t *testing.T, run func(context.Context) error) (ended <-chan struct{}) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil {
 			t.Error(err)
 		}
-	})
-	synctest.Wait()
-	return r, c
+	}()
+	t.Cleanup(func() { <-done })
+	return done
 }
 
 func set(application string) clock.Op {
@@ -102,9 +117,16 @@ func cancel(application string) clock.Op {
 	return clock.Op{Cancel: &clock.Cancel{Key: clock.Key{Application: application, BusinessID: "x"}}}
 }
 
+// last returns the ended steps of a range, and the begin of the first one.
+func last(r *Recorder, of Range) (steps []Step, start clock.Instant) {
+	_, end := r.known(of)
+	first := end - int64(of.Steps)
+	return r.steps(of, first, of.Steps), of.begin(first)
+}
+
 // total returns the figures of all steps of a range.
 func total(r *Recorder, of Range) (sum Step, filled []int) {
-	steps, _ := r.Last(of)
+	steps, _ := last(r, of)
 	for i := range steps {
 		if steps[i].Total.Activity() > 0 {
 			filled = append(filled, i)
@@ -131,7 +153,7 @@ func TestStepsEndByTheDatabasesClock(t *testing.T) {
 			!slices.Equal(filled, []int{718, 719}) {
 			t.Errorf("%+v in the steps %v", got, filled)
 		}
-		steps, start := r.Last(Hour)
+		steps, start := last(r, Hour)
 		if len(steps) != 720 || int64(start)%5000 != 0 || clock.Instant(time.Now().UnixMilli()).Sub(start) < time.Hour {
 			t.Errorf("%d steps from %s", len(steps), start)
 		}
@@ -190,12 +212,12 @@ func TestOnlyTheBusiestApplicationsAreKept(t *testing.T) {
 			t.Errorf("%d applications are counted", counted)
 		}
 		time.Sleep(5 * time.Second)
-		steps, _ := r.Last(Hour)
-		last := steps[len(steps)-1]
-		if want := int64(20*21/2 + maxLive + 50 - 20); last.Total.Sets != want ||
-			len(last.Applications) != MaxApplications || last.Applications["application-0000"].Sets != 20 ||
-			last.Applications["application-0007"] == nil {
-			t.Errorf("%d sets, want %d; applications %v", last.Total.Sets, want, busiest(last.Applications))
+		steps, _ := last(r, Hour)
+		newest := steps[len(steps)-1]
+		if want := int64(20*21/2 + maxLive + 50 - 20); newest.Total.Sets != want ||
+			len(newest.Applications) != MaxApplications || newest.Applications["application-0000"].Sets != 20 ||
+			newest.Applications["application-0007"] == nil {
+			t.Errorf("%d sets, want %d; applications %v", newest.Total.Sets, want, busiest(newest.Applications))
 		}
 	})
 }

@@ -5,16 +5,32 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/clockhttp"
+	"github.com/clockd/clockd/clock/stats"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/store"
 )
 
-// cluster reads the nodes and the shards' owners for GET /v1/nodes.
+// cluster reads the nodes and the shards' owners, for GET /v1/nodes and GET /v1/stats.
 type cluster struct {
 	leaser   store.Leaser
 	settings store.Settings
 	timebase *clock.Timebase
 	self     *identity
+}
+
+// living returns the living nodes.
+func (c *cluster) living(ctx context.Context) (nodes []stats.Node, err error) {
+	now, err := c.timebase.AtLeast()
+	if err != nil {
+		return nil, err
+	}
+	seen, err := c.leaser.Cluster(ctx)
+	for i := range seen.Nodes {
+		if n := &seen.Nodes[i]; n.Alive(now) {
+			nodes = append(nodes, stats.Node{Name: n.Name, Incarnation: n.Incarnation, Started: n.Started})
+		}
+	}
+	return nodes, err
 }
 
 // view returns the nodes and leases that the database has.

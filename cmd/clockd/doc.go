@@ -9,7 +9,7 @@
 //
 //	before  port: listens, and says what the start waits for; store: opened, migrated, checked; then the first sample of the database
 //	        clock, the settings, the tokens, and the check of the time-zone data
-//	start   database clock ▸ settings ▸ access ▸ stats ▸ broker ▸ kafka ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸
+//	start   database clock ▸ settings ▸ access ▸ stats ▸ figures ▸ broker ▸ kafka ▸ ring ▸ wake-ups ▸ wake-up sender ▸ reads ▸ preload ▸ writer ▸
 //	        recompute ▸ retention ▸ overdue ▸ durability ▸ bulk ▸ answers ▸ intake ▸ http ▸ leases
 //	stop    the reverse order, so senders stop before receivers; each has time to drain; the store is closed last
 //

@@ -2,37 +2,95 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/clockd/clockd/client"
 )
 
-func TestStatsCountSetsAndRings(t *testing.T) {
+// TestStatsAreThoseOfAllNodes rings at one node and reads the figures at the others, also after the first has ended.
+func TestStatsAreThoseOfAllNodes(t *testing.T) {
 	t.Parallel()
-	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
+	for _, e := range chosenShared("postgresql") {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			databaseURL := e.open(t)
+			a, b := startNamed(t, "a", databaseURL, nil), startNamed(t, "b", databaseURL, nil)
+			rings := a.listen("shop")
+			a.set("shop", "order-", 3, func(int) time.Time { return time.Now() })
+			eventually(t, "the alarms ring", func() bool { return rings.number() == 3 })
+			demandStats(t, b, "hour", "a b")
+			if err := a.terminate(); err != nil {
+				t.Fatal(err)
+			}
+			demandStats(t, b, "hour", "b")
+			c := startNamed(t, "c", databaseURL, nil)
+			demandStats(t, c, "day", "b c")
+		})
+	}
+}
+
+// TestStatsOutliveARestart rings, and reads the figures after a restart on the same file.
+func TestStatsOutliveARestart(t *testing.T) {
+	t.Parallel()
+	databaseURL := sqliteFile(t)
+	p := startNamed(t, "a", databaseURL, nil)
 	rings := p.listen("shop")
-	for i := range 3 {
-		p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprint("order-", i)),
-			map[string]any{"delay": "0s"})
-	}
+	p.set("shop", "order-", 3, func(int) time.Time { return time.Now() })
 	eventually(t, "the alarms ring", func() bool { return rings.number() == 3 })
-	var got struct {
-		Sets, Rings  []int
-		LatenessP99  []*float64 `json:"lateness_p99"`
-		Applications []struct{ Application string }
+	if err := p.terminate(); err != nil {
+		t.Fatal(err)
 	}
-	sum := func(column []int) (n int) {
+	p = startNamed(t, "a", databaseURL, nil)
+	demandStats(t, p, "hour", "a")
+	demandStats(t, p, "day", "a")
+	out, code := typed(t, []string{"CLOCKD_SERVER=" + p.url}, "stats", "--range", "day", "--application", "shop")
+	lines := strings.Split(out, "\n")
+	if code != 0 || len(lines) != 27 || !strings.HasPrefix(strings.TrimSpace(lines[0]), "FROM  SETS") ||
+		!strings.Contains(lines[25], "Nodes: a") || strings.Contains(out, "without") {
+		t.Errorf("clockd stats: exit code %d, printed\n%s", code, out)
+	}
+}
+
+// demandStats waits until a node has the figures of three sets and rings of shop, from these nodes.
+func demandStats(t *testing.T, p *process, of, nodes string) {
+	t.Helper()
+	c, err := client.New(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(column []int64) (n int64) {
 		for _, v := range column {
 			n += v
 		}
 		return n
 	}
-	eventually(t, "the steps end", func() bool {
-		status, _, err := p.decode(http.MethodGet, "/v1/stats", nil, &got)
-		return err == nil && status == http.StatusOK && sum(got.Sets) == 3 && sum(got.Rings) == 3
+	var last string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the last figures:", last)
+		}
 	})
-	if len(got.Applications) != 1 || got.Applications[0].Application != "shop" ||
-		!slices.ContainsFunc(got.LatenessP99, func(v *float64) bool { return v != nil }) {
-		t.Errorf("applications %v, lateness %v", got.Applications, got.LatenessP99)
-	}
+	eventually(t, "the nodes write their steps", func() bool {
+		for _, application := range []string{"", "shop", "bank"} {
+			s, err := c.Stats(t.Context(), client.StatsQuery{Range: of, Application: application})
+			if err != nil {
+				last = err.Error()
+				return false
+			}
+			want := int64(3)
+			if application == "bank" {
+				want = 0
+			}
+			late := slices.ContainsFunc(s.LatenessP99, func(d time.Duration) bool { return d >= 0 })
+			last = fmt.Sprint(s.Nodes, s.Missing, sum(s.Sets), sum(s.Rings), late)
+			if strings.Join(s.Nodes, " ") != nodes || len(s.Missing) > 0 ||
+				sum(s.Sets) != want || sum(s.Rings) != want || late != (want > 0) {
+				return false
+			}
+		}
+		return true
+	})
 }

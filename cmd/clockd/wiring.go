@@ -70,6 +70,7 @@ type parts struct {
 	Keeper     *lease.Keeper
 	Tracing    *tracing
 	Recorder   *stats.Recorder
+	Figures    *stats.Writer
 	Quotas     *quota.Keeper
 	Recomputer *recompute.Recomputer
 	Bulk       *bulk.Runner
@@ -87,7 +88,7 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 			newSessions, newHeap, newIdentity, newReads, newAbilities,
 			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
 			newLoop,
-			newTracing, newRecorder, newCountOccurrences, newQuotas, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
+			newTracing, newRecorder, newFigures, newJoiner, newCountOccurrences, newQuotas, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
 			newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -117,6 +118,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 	r.own(lc, component{name: "access", run: p.Access.Run})
 	r.own(lc, component{name: "audit", run: p.Trail.Run})
 	r.own(lc, component{name: "stats", run: p.Recorder.Run})
+	r.own(lc, component{name: "figures", run: p.Figures.Run})
 	r.own(lc, component{name: "quotas", run: p.Quotas.Run})
 	for _, target := range p.Targets.open {
 		if target.run != nil {
@@ -168,6 +170,21 @@ func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) (*
 
 // newRecorder returns the recorder of rates and lateness.
 func newRecorder(tb *clock.Timebase) *stats.Recorder { return stats.NewRecorder(tb) }
+
+// newFigures returns the part that writes this node's rates and lateness for the other nodes.
+func newFigures(log *slog.Logger, st store.Store, recorder *stats.Recorder, self *identity) *stats.Writer {
+	return stats.NewWriter(stats.WriterDeps{Recorder: recorder, Steps: st, Incarnation: self.incarnation, Log: log})
+}
+
+// newJoiner returns the part that adds the rates and lateness of all nodes.
+func newJoiner(
+	cfg *config, log *slog.Logger, st store.Store, recorder *stats.Recorder, self *identity, nodes *cluster,
+) *stats.Joiner {
+	return stats.NewJoiner(stats.JoinerDeps{
+		Recorder: recorder, Steps: st, Self: stats.Node{Name: cfg.Node, Incarnation: self.incarnation},
+		Nodes: nodes.living, Log: log,
+	})
+}
 
 // observeDeliveries returns the observer of the ring loop: it counts each delivery, makes its span if traces are sent,
 // and logs its rings at level debug.
@@ -307,7 +324,7 @@ func newOverdue(
 func newServer(
 	cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service,
 	targets *targets, watch *settings.Watch, tokens *access.Watch, subscribed *subscribers, st store.Store,
-	nodes *cluster, ready *readiness, traces *tracing, recorder *stats.Recorder, jobs *bulk.Runner, why *blockers,
+	nodes *cluster, ready *readiness, traces *tracing, figures *stats.Joiner, jobs *bulk.Runner, why *blockers,
 	sessions *access.Sessions,
 ) (*clockhttp.Server, error) {
 	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
@@ -320,7 +337,7 @@ func newServer(
 	})
 	applied := &settingsView{Editor: editor, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
-		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: recorder,
+		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: figures,
 		Nodes: nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
