@@ -44,6 +44,16 @@ export async function get(path, query, signal, accept = []) {
   return (await call('GET', path, {query, signal, accept})).body;
 }
 
+/** Returns what a reading has read, null after a problem with this status. */
+export async function unless(status, reading) {
+  try {
+    return await reading;
+  } catch (problem) {
+    if (problem instanceof Problem && problem.status === status) return null;
+    throw problem;
+  }
+}
+
 /** Reads JSON. Returns its body, and the text that the server sent. */
 export function getWithText(path, signal) {
   return call('GET', path, {signal, accept: []});

@@ -3,7 +3,7 @@
 import {applicationLink, isOverdue, waits, when} from './parts.js';
 import {count, duration, plural, rate} from './format.js';
 import {el, empty, replace, table} from './dom.js';
-import {get, Problem} from './api.js';
+import {get, unless} from './api.js';
 import {href} from './url.js';
 
 export function title() { return 'Applications'; }
@@ -15,22 +15,17 @@ export async function show(view) {
     return replace(view.body, empty(cursor ? 'There are no more applications.' : 'No application has set an alarm yet.', 'An application appears with its first alarm, or with its first settings.'));
   }
   replace(view.body,
-    el('p', {class: 'hint'}, 'Counts end at 1,000 alarms of an application; a larger count shows +. Rates and lateness are those of this node in the last hour.'),
+    el('p', {class: 'hint'}, 'Counts end at 1,000 alarms of an application; a larger count shows +. Rates and lateness are those of the last hour.'),
     table('Applications', columns(stats, page), page.applications),
     el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
       cursor && el('a', {href: href('applications')}, 'First page'),
       page.next_cursor && el('a', {href: href('applications', {cursor: page.next_cursor})}, 'Next page')));
 }
 
-/** Returns the figures of the busiest applications in the last hour, by name; none if this node keeps no figures. */
+/** Returns the figures of the busiest applications in the last hour, by name; none while there are no figures. */
 async function statsByApplication(signal) {
-  try {
-    const stats = await get('v1/stats', {range: 'hour'}, signal);
-    return new Map(stats.applications.map(a => [a.application, a]));
-  } catch (problem) {
-    if (problem instanceof Problem && problem.status === 503) return new Map();
-    throw problem;
-  }
+  const stats = await unless(503, get('v1/stats', {range: 'hour'}, signal));
+  return new Map(stats?.applications.map(a => [a.application, a]));
 }
 
 function columns(stats, page) {

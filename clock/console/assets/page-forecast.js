@@ -3,7 +3,7 @@
 import {chart} from './chart.js';
 import {count, instant, rate, zoneLabel} from './format.js';
 import {el, empty, replace, table} from './dom.js';
-import {get} from './api.js';
+import {get, unless} from './api.js';
 import {href} from './url.js';
 import {knownApplications} from './known.js';
 
@@ -13,8 +13,15 @@ export function title(state) { return state.application ? `Forecast of ${state.a
 
 export async function show(view) {
   const {by = 'minute', application} = view.state;
-  const [forecast, known] = await Promise.all([get('v1/forecast', {by, application}, view.signal), knownApplications(view.signal)]);
-  replace(view.body, controls(view, by, known), result(forecast));
+  const [forecast, known, stats] = await Promise.all([
+    get('v1/forecast', {by, application}, view.signal), knownApplications(view.signal), unless(503, get('v1/stats', {range: 'day'}, view.signal)),
+  ]);
+  replace(view.body, controls(view, by, known), result(forecast, mostRung(stats)));
+}
+
+/** Returns the largest rate of rings in a minute of the last day; 0 if none is known. */
+function mostRung(stats) {
+  return stats ? Math.max(...stats.rings) / stats.step_seconds : 0;
 }
 
 function controls(view, by, known) {
@@ -31,16 +38,22 @@ function controls(view, by, known) {
   ];
 }
 
-function result(forecast) {
+function result(forecast, most) {
   const step = forecast.step_seconds * 1000, start = Date.parse(forecast.start);
   const total = forecast.due.reduce((a, b) => a + b, 0);
   if (total === 0) return empty('No alarm is due in this time.', 'Choose a longer time, or another application.');
   const rows = forecast.due.map((n, i) => ({at: new Date(start + i * step).toISOString(), n})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
   return [
-    el('p', {class: 'hint'}, `${forecast.exact ? '' : 'About '}${count(total)} alarms, as they are set now. A repeating alarm counts at its next ring alone. ${forecast.exact ? '' : 'The server counted some of the shards and multiplied. '}Times in ${zoneLabel()}.`),
+    el('p', {class: 'hint'}, most > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(most)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${count(total)} alarms, as they are set now. A repeating alarm counts at its next ring alone. ${forecast.exact ? '' : 'The server counted some of the shards and multiplied. '}Times in ${zoneLabel()}.`),
     chart('Alarms due in each step', {start, step, series: [{name: 'alarms', values: forecast.due}]}, {format: n => count(Math.round(n)), bars: true}),
     table('The fullest steps', [
       {head: 'From', cell: r => instant(r.at)}, {head: 'Alarms', class: 'number', cell: r => count(r.n)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
-    ], rows),
+      most > 0 && {head: 'Of the fullest minute of the last day', class: 'number', cell: r => share(r.n / forecast.step_seconds / most)},
+    ].filter(Boolean), rows),
   ];
+}
+
+/** Returns a rate as a part of another one: a factor above 10. */
+function share(part) {
+  return part >= 10 ? `${count(Math.round(part))} ×` : `${rate(part * 100)} %`;
 }

@@ -1,6 +1,6 @@
-// How the service does: rates, lateness, readiness, overdue and dead alarms.
+// How the service does: rates, lateness, the load to come, readiness, overdue and dead alarms.
 
-import {address, get, Problem} from './api.js';
+import {address, get, unless} from './api.js';
 import {causes} from './causes.js';
 import {count, duration, plural, rate, timeOfDay, zoneLabel, now} from './format.js';
 import {el, replace, section} from './dom.js';
@@ -17,22 +17,28 @@ export function title(state) { return state.application ? `Overview of ${state.a
 export async function show(view) {
   const applications = await get('v1/applications', {counts: true, limit: 100}, view.signal); // once: counting is work for the database
   const reasons = await deadByCause(applications.applications, view.signal);
-  await live(view, 5, () => read(view), (content, found) => draw(view, content, found, applications, reasons));
+  const load = loadOf(view);
+  await live(view, 5, () => read(view, load), (content, found) => draw(view, content, found, applications, reasons));
 }
 
-async function read(view) {
-  const [stats, ready] = await Promise.all([statsOf(view), get('readyz', {}, view.signal, [503])]);
-  return {stats, ready};
+async function read(view, load) {
+  const {range = 'hour', application} = view.state;
+  const [stats, ready, next] = await Promise.all([
+    unless(503, get('v1/stats', {range, application}, view.signal)), get('readyz', {}, view.signal, [503]), load(),
+  ]);
+  return {stats, ready, next};
 }
 
-/** Reads the figures, null if this node has none yet. */
-async function statsOf(view) {
-  try {
-    return await get('v1/stats', {range: view.state.range || 'hour', application: view.state.application}, view.signal);
-  } catch (problem) {
-    if (problem instanceof Problem && problem.status === 503) return null;
-    throw problem;
-  }
+/** Returns a function that reads the load of the next hour, once a minute: counting is work for the database. It is null for a token that must name an
+ * application. */
+function loadOf(view) {
+  let last = null, readAt = 0;
+  return async () => {
+    if (Date.now() - readAt < 60_000) return last;
+    last = await unless(422, get('v1/forecast', {by: 'minute', application: view.state.application}, view.signal));
+    readAt = Date.now();
+    return last;
+  };
 }
 
 /** Reads some dead alarms of the applications that have the most of them, and groups them by cause. */
@@ -46,10 +52,11 @@ async function deadByCause(applications, signal) {
 
 function dead(a) { return a.counts.dead + a.counts.expired; }
 
-function draw(view, content, {stats, ready}, applications, reasons) {
+function draw(view, content, {stats, ready, next}, applications, reasons) {
   replace(content,
     controls(view),
-    stats ? [tiles(stats, applications), charts(stats)] : el('p', {class: 'empty'}, 'This node has no figures yet. They appear some seconds after its start.'),
+    stats ? [missing(stats), tiles(stats, applications), charts(stats)] : el('p', {class: 'empty'}, 'There are no figures yet. They appear some seconds after the start.'),
+    next && loadChart(view, next),
     el('div', {class: 'columns'}, section('Readiness', readiness(ready)), el('div', {}, section('Overdue', overdue(applications)), section('Dead alarms by cause', deadList(reasons)))));
 }
 
@@ -58,7 +65,20 @@ function controls(view) {
   const link = (value, name) => el('a', {href: href('overview', {application, range: value === 'hour' ? '' : value}), 'aria-current': range === value ? 'true' : null}, name);
   return el('div', {class: 'list-head'},
     el('p', {class: 'links'}, link('hour', 'Last hour'), link('day', 'Last day'), application && el('a', {href: href('overview', {range: range === 'hour' ? '' : range})}, 'All applications')),
-    el('p', {class: 'muted'}, `What this node did. Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Overdue and dead alarms: of the first 100 applications, when the page was opened.`));
+    el('p', {class: 'muted'}, `Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Overdue and dead alarms: of the first 100 applications, when the page was opened.`));
+}
+
+/** Returns which nodes have no figures here, and why. */
+function missing(stats) {
+  return stats.missing.map(m => el('p', {class: 'notice'}, `Without ${m.node ? `the node ${m.node}` : 'the other nodes'}: ${m.reason}.`));
+}
+
+function loadChart(view, next) {
+  const {application} = view.state;
+  const due = next.due.reduce((a, b) => a + b, 0);
+  return el('div', {},
+    chart('Due in the next hour', {start: Date.parse(next.start), step: next.step_seconds * 1000, series: [{name: 'alarms in a minute', values: next.due}]}, {format: n => count(Math.round(n)), bars: true}),
+    el('p', {class: 'hint'}, `${next.exact ? '' : 'About '}${plural(due, 'alarm')} in all. `, el('a', {href: href('forecast', {application})}, 'Forecast')));
 }
 
 function tiles(stats, applications) {
