@@ -17,7 +17,7 @@ const (
 	// changeReread is the time after which everything is read although the counter is the same: a person may have
 	// changed rows without it.
 	changeReread = time.Minute
-	// changeGap is the least time from the begin of a poll to one that is due at once.
+	// changeGap is the least time from the begin of a poll to the next poll that is due at once.
 	changeGap = 100 * time.Millisecond
 	// changeReadLimit bounds one poll.
 	changeReadLimit = 3 * time.Second

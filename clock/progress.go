@@ -290,7 +290,7 @@ func (r Repetition) first(now Instant) (p Progress, ok bool) {
 	return p, ok
 }
 
-// begin makes an occurrence the current one. It is not before the one that is current.
+// begin makes an occurrence the current one. It is not before the current one.
 func (r Repetition) begin(p *Progress, o repeat.Occurrence) {
 	switch o.Number {
 	case p.Current.Number:

@@ -39,7 +39,7 @@ func (c *Caller) TokenID() string {
 // Token returns the caller's token or session, nil if it has none.
 func (c *Caller) Token() *Token { return c.token }
 
-// Allow returns a clock.ErrForbidden that says what is missing, unless the caller's role allows the need.
+// Allow returns a clock.ErrForbidden with the missing need, unless the caller's role allows the need.
 func (c *Caller) Allow(need Need) error {
 	if c.anyone || c.token != nil && c.token.Role.Allows(need) {
 		return nil

@@ -14,7 +14,7 @@ import (
 // LeastBurst is the number of operations that every token may do at once: a whole batch.
 const LeastBurst = 1000
 
-// newLimiter returns the limiter of a token, nil for no limit. Its burst is what it may do in a second, at least
+// newLimiter returns the limiter of a token, nil for no limit. Its burst is one second of requests, at least
 // LeastBurst.
 func newLimiter(perSecond int) *rate.Limiter {
 	if perSecond == 0 {

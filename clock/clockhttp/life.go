@@ -8,7 +8,7 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// listEvents responds with what is known about the life of an alarm.
+// listEvents responds with the known events in the life of an alarm.
 func (s *Server) listEvents(c echo.Context) error {
 	a, err := s.readAlarm(c)
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *ringResponse) flush(b []byte) error {
 	return err
 }
 
-// Flushed returns a mark of what was flushed before the call.
+// Flushed returns a mark of everything flushed before the call.
 func (r *ringResponse) Flushed() clock.Flushed { return front.Flushed(r.request) }
 
 // EndWith makes writes fail when ctx ends, until release is called.
