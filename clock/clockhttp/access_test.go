@@ -85,7 +85,7 @@ var routeNeeds = map[string]string{
 	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read",
 	"getCaller": "read", "startSession": "read", "endOwnSession": "read", "endSession": "admin", "listTokens": "admin",
 	"getSignIn": "", "beginSignIn": "", "finishSignIn": "",
-	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "openapi": "read",
+	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "listRecentTries": "read", "openapi": "read",
 	"openapi30": "read",
 	"kickAlarm": "operate", "discardAlarm": "operate", "pauseAlarm": "operate", "resumeAlarm": "operate", "triggerAlarm": "operate",
 	"backfillAlarm": "operate", "endBackfill": "operate",

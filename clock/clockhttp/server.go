@@ -48,6 +48,7 @@ type Deps struct {
 	Forecast   Forecast                        // counter of alarms by due time; nil: GET /v1/forecast is 503
 	Bulk       Bulk                            // changes of many alarms; nil: they are 503
 	Stats      Stats                           // rates and lateness of all nodes; nil: GET /v1/stats is 503
+	Recent     Recent                          // latest tries of this node; without Tries GET /v1/rings/recent is 503
 	Nodes      Nodes                           // reader of the nodes; nil: GET /v1/nodes is 503
 	Audit      Audit                           // acts of people; nil: GET /v1/audit is 503
 	Sessions   Sessions                        // sessions of the console, and tokens; nil: requests for them are 503
@@ -81,6 +82,7 @@ type Server struct {
 	forecast  Forecast
 	bulk      Bulk
 	stats     Stats
+	recent    Recent
 	readNodes Nodes
 	audit     Audit
 	sessions  Sessions
@@ -112,7 +114,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
 		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
-		stats: deps.Stats,
+		stats: deps.Stats, recent: deps.Recent,
 		audit: deps.Audit, sessions: deps.Sessions, signIn: deps.SignIn, signInLog: rate.NewLimiter(1, 10),
 		requestIDs: front.NewRequestIDs(),
 		refusals:   briefResponses{writeTimeout: cfg.WriteTimeout},
@@ -269,6 +271,7 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 			handle: s.finishSignIn},
 		{name: "listNodes", method: http.MethodGet, path: "/v1/nodes", need: read, handle: s.nodes},
 		{name: "getStats", method: http.MethodGet, path: "/v1/stats", need: read, handle: s.showStats},
+		{name: "listRecentTries", method: http.MethodGet, path: "/v1/rings/recent", need: read, handle: s.listRecent},
 		{name: "healthz", method: http.MethodGet, path: "/healthz", head: true, need: public, handle: s.healthz},
 		{name: "readyz", method: http.MethodGet, path: "/readyz", head: true, need: public, handle: s.readyz},
 		{name: "metrics", method: http.MethodGet, path: "/metrics", need: public, handle: s.showMetrics(g)},

@@ -1,7 +1,8 @@
 // Package stats keeps the rates and the lateness of the last hour and of the last day, so that charts need no
 // Prometheus. A Recorder counts sets, cancels and rings of this node in the current step of 5 s, in memory. At the end
 // of the step it adds the step to the last 720 steps of 5 s, and to the last 1440 steps of a minute. A Writer writes
-// each ended step into the database, and a Joiner adds the steps of all nodes.
+// each ended step into the database, and a Joiner adds the steps of all nodes. A Recent has a sample of the latest tries
+// of this node, for people who watch.
 //
 //	Op, Rung ─▶ Recorder ─▶ Writer ─▶ database
 //	               │                     │
@@ -25,7 +26,7 @@
 //  5. Counting never waits for the database: Op and Rung take one mutex for some additions.
 //  6. A node writes each step once, also an empty one, and never changes it. So a living node without its latest steps
 //     in the database is missing, not idle: Joined names it.
-//  7. A node reads steps of others on request alone, at most once a second.
+//  7. A node reads steps of others on request alone, at most once a second. It keeps tries for 15 s after a request.
 //
 // # Failures
 //
@@ -42,6 +43,6 @@
 //	                                   belongs to the step in which it began
 //	database's clock set back          the current step goes on until the clock is       none needed
 //	                                   past its end again; after an hour the history
-//	                                   begins anew, and a step that the node has written
-//	                                   before keeps its figures
+//	                                   begins again, and a step from before keeps its
+//	                                   figures
 package stats

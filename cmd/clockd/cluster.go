@@ -18,6 +18,11 @@ type cluster struct {
 	self     *identity
 }
 
+// node returns this node.
+func (c *cluster) node(cfg *config) stats.Node {
+	return stats.Node{Name: cfg.Node, Incarnation: c.self.incarnation}
+}
+
 // living returns the living nodes.
 func (c *cluster) living(ctx context.Context) (nodes []stats.Node, err error) {
 	now, err := c.timebase.AtLeast()

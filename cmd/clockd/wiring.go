@@ -88,7 +88,8 @@ func options(cfg *config, log *slog.Logger, reg *prometheus.Registry, st store.S
 			newSessions, newHeap, newIdentity, newReads, newAbilities,
 			newClaimGate, newKeeper, newCluster, newTargets, newSubscribers, newSender, newPreloader, newWakeUps,
 			newLoop,
-			newTracing, newRecorder, newFigures, newJoiner, newCountOccurrences, newQuotas, newClockService, newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
+			newTracing, newRecorder, newRecent, newFigures, newJoiner, newCountOccurrences, newQuotas, newClockService,
+			newAnswers, newIntakes, newRecomputer, newRetention, newOverdue,
 			newDurability, newReadiness, newBlockers, newBulk, newServer, newService,
 		),
 		fx.Invoke(own),
@@ -171,6 +172,9 @@ func newTimebase(st store.Store, log *slog.Logger, reg prometheus.Registerer) (*
 // newRecorder returns the recorder of rates and lateness.
 func newRecorder(tb *clock.Timebase) *stats.Recorder { return stats.NewRecorder(tb) }
 
+// newRecent returns the part that keeps a sample of the latest tries.
+func newRecent() *stats.Recent { return new(stats.Recent) }
+
 // newFigures returns the part that writes this node's rates and lateness for the other nodes.
 func newFigures(log *slog.Logger, st store.Store, recorder *stats.Recorder, self *identity) *stats.Writer {
 	return stats.NewWriter(stats.WriterDeps{Recorder: recorder, Steps: st, Incarnation: self.incarnation, Log: log})
@@ -178,19 +182,22 @@ func newFigures(log *slog.Logger, st store.Store, recorder *stats.Recorder, self
 
 // newJoiner returns the part that adds the rates and lateness of all nodes.
 func newJoiner(
-	cfg *config, log *slog.Logger, st store.Store, recorder *stats.Recorder, self *identity, nodes *cluster,
+	cfg *config, log *slog.Logger, st store.Store, recorder *stats.Recorder, nodes *cluster,
 ) *stats.Joiner {
 	return stats.NewJoiner(stats.JoinerDeps{
-		Recorder: recorder, Steps: st, Self: stats.Node{Name: cfg.Node, Incarnation: self.incarnation},
+		Recorder: recorder, Steps: st, Self: nodes.node(cfg),
 		Nodes: nodes.living, Log: log,
 	})
 }
 
 // observeDeliveries returns the observer of the ring loop: it counts each delivery, makes its span if traces are sent,
 // and logs its rings at level debug.
-func observeDeliveries(recorder *stats.Recorder, traces *tracing, log *slog.Logger) func(ring.Delivery) {
+func observeDeliveries(
+	recorder *stats.Recorder, recent *stats.Recent, traces *tracing, log *slog.Logger,
+) func(ring.Delivery) {
 	return func(d ring.Delivery) {
 		recorder.Rung(d.Rings, d.Outcomes, d.Now)
+		recent.Rung(d.Target, d.Rings, d.Outcomes, d.Now)
 		traces.delivered(d)
 		if log.Enabled(context.Background(), slog.LevelDebug) {
 			logDelivery(log, &d)
@@ -266,12 +273,12 @@ func newPreloader(
 func newLoop(
 	cfg *config, log *slog.Logger, reg prometheus.Registerer, st store.Store, heap *ring.Heap, tb *clock.Timebase,
 	preloader *preload.Preloader, targets *targets, gate *claimGate, traces *tracing, recorder *stats.Recorder,
-	occurrences countOccurrences,
+	recent *stats.Recent, occurrences countOccurrences,
 ) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
 		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}), Time: tb,
 		Feeder: preloader, Timer: ring.PreciseTimer,
-		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, traces, log),
+		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, recent, traces, log),
 		Occurrences: occurrences,
 	})
 }
@@ -324,7 +331,8 @@ func newOverdue(
 func newServer(
 	cfg *config, log *slog.Logger, gatherer *prometheus.Registry, reg prometheus.Registerer, service *clock.Service,
 	targets *targets, watch *settings.Watch, tokens *access.Watch, subscribed *subscribers, st store.Store,
-	nodes *cluster, ready *readiness, traces *tracing, figures *stats.Joiner, jobs *bulk.Runner, why *blockers,
+	nodes *cluster, ready *readiness, traces *tracing, figures *stats.Joiner, recent *stats.Recent,
+	jobs *bulk.Runner, why *blockers,
 	sessions *access.Sessions,
 ) (*clockhttp.Server, error) {
 	journal, err := ringstream.NewJournal(ringstream.Deps{Alarms: service, Registerer: reg})
@@ -338,7 +346,8 @@ func newServer(
 	applied := &settingsView{Editor: editor, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: figures,
-		Nodes: nodes.view, Settings: applied,
+		Recent: clockhttp.Recent{Node: nodes.node(cfg), Tries: recent},
+		Nodes:  nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Blockers: why.ofAlarm, Known: newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
 		Audit: st.Acts, Access: tokens, Sessions: sessions, SignIn: signInOf(cfg, nodes.timebase),

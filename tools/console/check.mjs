@@ -10,7 +10,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import {chromium} from 'playwright-core';
 import {startIssuer} from './issuer.mjs';
-import {alarm, hostileID, program, seed, startService, until} from './service.mjs';
+import {alarm, hostileID, listen, program, seed, startService, until} from './service.mjs';
 
 const screenshots = process.argv[2];
 const axe = await readFile(path.join(import.meta.dirname, 'node_modules/axe-core/axe.min.js'), 'utf8');
@@ -88,7 +88,7 @@ const alarmView = (application, id) => view('alarm', {application, id});
 
 const pages = {
   overview: view('overview'), alarms: view('alarms', {application: 'shop'}), 'alarms-none': view('alarms', {application: 'shop', prefix: 'nothing'}), applications: view('applications'),
-  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), audit: view('audit'), tokens: view('tokens'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
+  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), rings: view('rings'), audit: view('audit'), tokens: view('tokens'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
   search: view('search', {q: 'order-4711'}), 'alarm-scheduled': alarmView('shop', 'order-4711'), 'alarm-cancelled': alarmView('shop', 'order-4712'), 'alarm-paused': alarmView('shop', 'order-4713'),
   'alarm-rung': alarmView('shop', 'order-4714'), 'alarm-ringing': alarmView('shop', 'order-4715'), 'alarm-acknowledged': alarmView('shop', 'order-4716'), 'alarm-released': alarmView('shop', 'order-4717'),
   'alarm-dead': alarmView('shop', 'order-4718'), 'alarm-hostile': alarmView('shop', hostileID), 'alarm-repeating': alarmView('shop', 'report-nightly'), 'alarm-expired': alarmView('bank', 'transfer-1'),
@@ -140,7 +140,7 @@ const checks = {
 
   async 'keys move between pages, and can be turned off'({page, service}) {
     await visit(page, service.url, '');
-    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['gt', 'Tokens and sessions'], ['go', 'Overview']]) {
+    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gl', 'Live rings'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['gt', 'Tokens and sessions'], ['go', 'Overview']]) {
       for (const key of keys) await page.keyboard.press(key);
       await page.waitForFunction(text => document.querySelector('h1').textContent === text, heading);
       assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1');
@@ -290,6 +290,32 @@ const checks = {
     assert.match(await page.innerText('tbody tr:first-child'), /pause[\s\S]*shop[\s\S]*audited[\s\S]*scheduled → paused[\s\S]*no <b>stock<\/b>/);
     await page.locator('tbody tr:first-child a', {hasText: 'audited'}).click();
     await page.waitForSelector('.timeline');
+  },
+
+  async 'rings appear as they happen, and stand still under the pointer'({page, service}) {
+    await visit(page, service.url, view('rings', {application: 'live'}));
+    assert.match(await page.innerText('main'), /No alarm has rung since you came/);
+    const listening = listen(service, 'live');
+    const ring = async id => {
+      await service.call('PUT', alarm('live', id), {delay: 0});
+      await until(`${id} rings`, async () => (await service.call('GET', alarm('live', id))).body.state === 'rung');
+    };
+    await ring('first');
+    await page.waitForSelector('tbody tr');
+    assert.match(await page.innerText('tbody tr'), /live\s+first\s+stream\s+1\s+\d+ ms\s+confirmed/);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'rings-used.png'), fullPage: true});
+    await page.hover('tbody tr');
+    const seen = page.waitForResponse(async response => response.url().includes('/rings/recent') && (await response.text()).includes('"second"'));
+    await ring('second');
+    await seen;
+    await page.waitForResponse('**/rings/recent?*');
+    assert.equal(await page.locator('tbody tr').count(), 1);
+    await page.mouse.move(0, 0);
+    await page.waitForSelector('tbody tr:nth-child(2)');
+    assert.deepEqual(await page.locator('td:nth-child(3)').allInnerTexts(), ['second', 'first']);
+    await page.locator('td:nth-child(3) a', {hasText: 'first'}).click();
+    await page.waitForSelector('.timeline');
+    await listening.stop();
   },
 
   async 'a due range is in the time zone of the page'({page, service}) {

@@ -97,7 +97,7 @@ export async function seed(service) {
 }
 
 /** Subscribes to an application's rings and answers them as their text says. */
-function listen(service, application) {
+export function listen(service, application) {
   const leaving = new AbortController();
   const running = (async () => {
     const response = await fetch(`${service.url}/v1/applications/${application}/rings`, {signal: leaving.signal});

@@ -20,10 +20,11 @@ import * as forecast from './page-forecast.js';
 import * as jobs from './page-jobs.js';
 import * as nodes from './page-nodes.js';
 import * as overview from './page-overview.js';
+import * as rings from './page-rings.js';
 import * as search from './page-search.js';
 import * as tokens from './page-tokens.js';
 
-const pages = {overview, alarms, applications, dead, jobs, forecast, nodes, audit, tokens, search, alarm, application};
+const pages = {overview, alarms, applications, dead, jobs, forecast, nodes, rings, audit, tokens, search, alarm, application};
 
 // The pages in the navigation, each with its key after g.
 const navigation = [
@@ -34,6 +35,7 @@ const navigation = [
   {view: 'jobs', name: 'Jobs', key: 'j'},
   {view: 'forecast', name: 'Forecast', key: 'f'},
   {view: 'nodes', name: 'Nodes', key: 'n'},
+  {view: 'rings', name: 'Live rings', key: 'l'},
   {view: 'audit', name: 'Audit', key: 'u'},
   {view: 'tokens', name: 'Tokens', key: 't'},
 ];
