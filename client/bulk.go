@@ -108,11 +108,13 @@ func (c *Client) StopBulk(ctx context.Context, id string) (*BulkJob, error) {
 		&request{method: http.MethodPost, path: bulkPath + "/" + url.PathEscape(id) + "/stop", repeat: true})
 }
 
-// BulkJobs reads the newest jobs, the newest first.
-func (c *Client) BulkJobs(ctx context.Context) ([]*BulkJob, error) {
+// BulkJobs reads the newest jobs, the newest first: those of an application, or with "" of all.
+func (c *Client) BulkJobs(ctx context.Context, application string) ([]*BulkJob, error) {
+	q := newQuery()
+	q.text("application", application)
 	list, err := read[struct {
 		Jobs []*BulkJob `json:"jobs"`
-	}](ctx, c, bulkPath)
+	}](ctx, c, q.of(bulkPath))
 	if err != nil {
 		return nil, err
 	}

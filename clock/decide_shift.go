@@ -3,8 +3,8 @@ package clock
 import "fmt"
 
 // decideShift judges a shift. It has the effect of a set with another ring_at: the alarm has the next generation, and
-// its tries count from zero. A latest_ring_at moves along. A local time becomes an instant. A repeating alarm follows its
-// rule, so its time cannot be shifted.
+// its tries count from zero. A latest_ring_at moves along. A local time becomes an instant. A repeating alarm follows
+// its rule, so its time cannot be shifted.
 func decideShift(row *Alarm, shift *Shift, now Instant) Decision {
 	switch {
 	case row == nil:

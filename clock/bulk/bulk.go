@@ -16,8 +16,8 @@ const (
 	samples = 10
 	// countTime is the time after which Count ends.
 	countTime = 10 * time.Second
-	// shownJobs is the number of jobs that Jobs returns.
-	shownJobs = 100
+	// shownJobs is the number of jobs that Jobs returns, and readJobs the number of jobs among which it chooses them.
+	shownJobs, readJobs = 100, 2000
 	// stopTries is how often Stop repeats its write when the owner has written the row meanwhile.
 	stopTries = 20
 	// maxOpen is the most jobs of an application that have not ended. Nodes take the jobs of all applications in the
@@ -159,9 +159,10 @@ func read(record clock.JobRecord, now clock.Instant) *Job {
 	return j
 }
 
-// Jobs returns the newest jobs, the newest first.
-func (r *Runner) Jobs(ctx context.Context) ([]*Job, error) {
-	records, err := r.store.Jobs(ctx, shownJobs)
+// Jobs returns the newest jobs of the wanted applications, the newest first. The application of a job that cannot be
+// read is "".
+func (r *Runner) Jobs(ctx context.Context, wanted func(application string) bool) ([]*Job, error) {
+	records, err := r.store.Jobs(ctx, readJobs)
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +170,11 @@ func (r *Runner) Jobs(ctx context.Context) ([]*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]*Job, len(records))
-	for i := range records {
-		jobs[i] = read(records[i], now)
+	var jobs []*Job
+	for _, record := range records {
+		if j := read(record, now); len(jobs) < shownJobs && wanted(j.Application) {
+			jobs = append(jobs, j)
+		}
 	}
 	return jobs, nil
 }

@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -244,6 +245,28 @@ func TestApplicationHasALimitOfOpenJobs(t *testing.T) {
 	}
 	if _, err := start("shop"); err != nil {
 		t.Errorf("after a job has ended: %v", err)
+	}
+}
+
+// A list of an application's jobs has them also when others have started many since.
+func TestJobsAreChosenByApplication(t *testing.T) {
+	t.Parallel()
+	s := &scripted{jobs: map[string]clock.JobRecord{}}
+	r := s.runner()
+	if _, err := r.Start(t.Context(), filter("shop", Cancel), "ann", clock.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * shownJobs {
+		if _, err := r.Start(t.Context(), filter(fmt.Sprint("bank-", i), Cancel), "ann", clock.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs, err := r.Jobs(t.Context(), func(application string) bool { return application == "shop" })
+	if err != nil || len(jobs) != 1 || jobs[0].Application != "shop" {
+		t.Errorf("%d jobs of shop, %v", len(jobs), err)
+	}
+	if jobs, err := r.Jobs(t.Context(), func(string) bool { return true }); err != nil || len(jobs) != shownJobs {
+		t.Errorf("%d jobs, %v", len(jobs), err)
 	}
 }
 

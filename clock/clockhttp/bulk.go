@@ -24,7 +24,7 @@ type Bulk interface {
 	Count(ctx context.Context, f bulk.Filter) (bulk.Selection, error)
 	Start(ctx context.Context, f bulk.Filter, by string, actor clock.Actor) (*bulk.Job, error)
 	Job(ctx context.Context, id string) (*bulk.Job, error)
-	Jobs(ctx context.Context) ([]*bulk.Job, error)
+	Jobs(ctx context.Context, wanted func(application string) bool) ([]*bulk.Job, error)
 	Stop(ctx context.Context, id string, actor clock.Actor) (*bulk.Job, error)
 }
 
@@ -101,29 +101,37 @@ func (s *Server) stopBulk(c echo.Context) error {
 	return s.respondJob(ctx, c, http.StatusOK, job, err)
 }
 
-// listBulk responds with the newest jobs.
+// listBulk responds with the newest jobs, of all applications or of one.
 func (s *Server) listBulk(c echo.Context) error {
+	values, err := queryParams(c, "application")
+	if err != nil {
+		return err
+	}
+	application, err := applicationParam(values)
+	if err != nil {
+		return err
+	}
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	if err := s.mayBulk(c, ""); err != nil {
+	if err := s.mayBulk(c, application); err != nil {
 		return err
 	}
 	ctx, cancel := clientContext(c)
 	defer cancel()
-	jobs, err := s.bulk.Jobs(ctx)
+	caller := front.CallerOf(c.Request())
+	jobs, err := s.bulk.Jobs(ctx,
+		func(of string) bool { return covers(caller, of) && (application == "" || of == application) })
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	caller := front.CallerOf(c.Request())
-	jobs = slices.DeleteFunc(jobs, func(j *bulk.Job) bool { return !covers(caller, j) })
 	b := appendList([]byte(`{"jobs":`), jobs, func(j **bulk.Job, b []byte) []byte { return appendJob(b, *j) })
 	return s.respondRead(c, append(b, '}'))
 }
 
-// covers reports whether the caller may use the job's application. An unreadable job has none.
-func covers(caller *access.Caller, j *bulk.Job) bool {
-	return caller.CoversAll() || j.Application != "" && caller.Covers(j.Application)
+// covers reports whether the caller may use the application of a job. An unreadable job has none.
+func covers(caller *access.Caller, application string) bool {
+	return caller.CoversAll() || application != "" && caller.Covers(application)
 }
 
 // coveredJob returns the job in the path. A job of an application that the caller may not use does not exist for the
@@ -137,7 +145,7 @@ func (s *Server) coveredJob(ctx context.Context, c echo.Context) (*bulk.Job, err
 		return nil, err
 	}
 	job, err := s.bulk.Job(ctx, id)
-	if err == nil && !covers(front.CallerOf(c.Request()), job) {
+	if err == nil && !covers(front.CallerOf(c.Request()), job.Application) {
 		return nil, clock.UnknownJob(id)
 	}
 	return job, err

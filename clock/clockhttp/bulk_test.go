@@ -2,6 +2,7 @@ package clockhttp
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,10 +41,10 @@ func (f *fixedBulk) Job(_ context.Context, id string) (*bulk.Job, error) {
 	return f.job(), nil
 }
 
-func (f *fixedBulk) Jobs(context.Context) ([]*bulk.Job, error) {
+func (f *fixedBulk) Jobs(_ context.Context, wanted func(string) bool) ([]*bulk.Job, error) {
 	broken := &bulk.Job{ID: "J0", EndedAt: 2, Status: bulk.Failed}
 	broken.DueAfter, broken.DueBefore = clock.NoInstant, clock.NoInstant
-	return []*bulk.Job{f.job(), broken}, nil
+	return slices.DeleteFunc([]*bulk.Job{f.job(), broken}, func(j *bulk.Job) bool { return !wanted(j.Application) }), nil
 }
 
 func (f *fixedBulk) Stop(_ context.Context, id string, _ clock.Actor) (*bulk.Job, error) {
@@ -112,6 +113,11 @@ func TestBulkJobsBelongToTheApplicationsOfTheToken(t *testing.T) {
 	h.expect(200, "", "GET", "/v1/bulk/J1", "", shop)
 	h.expect(404, clock.CodeUnknownJob, "GET", "/v1/bulk/J1", "", bank)
 	h.expect(404, clock.CodeUnknownJob, "POST", "/v1/bulk/J1/stop", "", bank)
+	h.expect(403, clock.CodeForbidden, "GET", "/v1/bulk?application=shop", "", bank)
+	h.expect(422, codeUnknownParameter, "GET", "/v1/bulk?limit=3", "", shop)
+	if list := string(h.expect(200, "", "GET", "/v1/bulk?application=shop", "", shop).body); !strings.Contains(list, "J1") {
+		t.Errorf("jobs of shop: %s", list)
+	}
 	if list := string(h.expect(200, "", "GET", "/v1/bulk", "", bank).body); jobs.stopped != 0 ||
 		strings.TrimSpace(list) != `{"jobs":[]}` {
 		t.Errorf("stopped %d times; %s", jobs.stopped, list)

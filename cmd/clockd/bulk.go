@@ -186,7 +186,11 @@ func jobResult(job *client.BulkJob) string {
 	return text
 }
 
-type bulkListCommand struct{ clientFlags }
+type bulkListCommand struct {
+	clientFlags
+
+	Application string `placeholder:"NAME" help:"Only jobs of this application."`
+}
 
 // Run prints a table, or with --json one line for each job.
 func (b *bulkListCommand) Run() error {
@@ -194,7 +198,7 @@ func (b *bulkListCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	jobs, err := c.BulkJobs(context.Background())
+	jobs, err := c.BulkJobs(context.Background(), b.Application)
 	if err != nil {
 		return b.explained(err)
 	}

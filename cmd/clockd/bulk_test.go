@@ -209,7 +209,10 @@ func TestBulkJobIsStopped(t *testing.T) {
 	if err != nil || acts != 2 {
 		t.Errorf("acts on the job: %d, %v", acts, err)
 	}
-	jobs, err := c.BulkJobs(t.Context())
+	if none, err := c.BulkJobs(t.Context(), "other"); err != nil || len(none) > 0 {
+		t.Errorf("jobs of another application: %d, %v", len(none), err)
+	}
+	jobs, err := c.BulkJobs(t.Context(), "crowded")
 	if err != nil || !slices.ContainsFunc(jobs, func(j *client.BulkJob) bool { return j.ID == job.ID }) {
 		t.Errorf("%d jobs, %v", len(jobs), err)
 	}

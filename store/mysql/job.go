@@ -14,13 +14,13 @@ func (d *Driver) ReadJob(ctx context.Context, id string) (engine.JobRow, error) 
 	return engine.JobRow(row), err
 }
 
-// ReadJobs reads jobs (ListOpenJobs, ListJobs).
+// ReadJobs reads jobs: open ones for the runner, others for people (ListOpenJobs, ListJobs).
 func (d *Driver) ReadJobs(ctx context.Context, open bool, limit int) ([]engine.JobRow, error) {
-	list := d.q.ListJobs
+	list, from := d.q.ListJobs, d.reads
 	if open {
-		list = d.q.ListOpenJobs
+		list, from = d.q.ListOpenJobs, d.leases
 	}
-	rows, err := list(ctx, d.leases, int32(limit))
+	rows, err := list(ctx, from, int32(limit))
 	return engine.Column(rows, func(r *dbsqlc.BulkJob) engine.JobRow { return engine.JobRow(*r) }), err
 }
 

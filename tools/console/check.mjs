@@ -88,7 +88,7 @@ const alarmView = (application, id) => view('alarm', {application, id});
 
 const pages = {
   overview: view('overview'), alarms: view('alarms', {application: 'shop'}), 'alarms-none': view('alarms', {application: 'shop', prefix: 'nothing'}), applications: view('applications'),
-  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), rings: view('rings'), audit: view('audit'), tokens: view('tokens'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
+  application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), rings: view('rings'), 'jobs-none': view('jobs', {application: 'bank'}), audit: view('audit'), tokens: view('tokens'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
   search: view('search', {q: 'order-4711'}), 'alarm-scheduled': alarmView('shop', 'order-4711'), 'alarm-cancelled': alarmView('shop', 'order-4712'), 'alarm-paused': alarmView('shop', 'order-4713'),
   'alarm-rung': alarmView('shop', 'order-4714'), 'alarm-ringing': alarmView('shop', 'order-4715'), 'alarm-acknowledged': alarmView('shop', 'order-4716'), 'alarm-released': alarmView('shop', 'order-4717'),
   'alarm-dead': alarmView('shop', 'order-4718'), 'alarm-hostile': alarmView('shop', hostileID), 'alarm-repeating': alarmView('shop', 'report-nightly'), 'alarm-expired': alarmView('bank', 'transfer-1'),

@@ -15,7 +15,7 @@ export async function show(view) {
   const path = `v1/applications/${encodeURIComponent(name)}/settings`;
   const [{body: settings, text}, history] = await Promise.all([getWithText(path, view.signal), get(`${path}/history`, {limit: 20}, view.signal)]);
   replace(view.body,
-    el('p', {class: 'links'}, el('a', {href: href('alarms', {application: name})}, 'Alarms'), el('a', {href: href('dead', {application: name})}, 'Dead alarms by cause'), el('a', {href: href('overview', {application: name})}, 'Rates and lateness'), el('a', {href: href('forecast', {application: name})}, 'Forecast'), el('a', {href: href('rings', {application: name})}, 'Live rings'), el('a', {href: href('audit', {application: name})}, 'Audit')),
+    el('p', {class: 'links'}, el('a', {href: href('alarms', {application: name})}, 'Alarms'), el('a', {href: href('dead', {application: name})}, 'Dead alarms by cause'), el('a', {href: href('overview', {application: name})}, 'Rates and lateness'), el('a', {href: href('forecast', {application: name})}, 'Forecast'), el('a', {href: href('rings', {application: name})}, 'Live rings'), el('a', {href: href('jobs', {application: name})}, 'Bulk jobs'), el('a', {href: href('audit', {application: name})}, 'Audit')),
     el('div', {class: 'columns'}, section('Settings', effective(settings)),
       section('Change', settings.settings && settingsEditor(view, path, settings, memberText(text, 'settings')), commands(name, settings))),
     section('Versions', versions(history.versions)));

@@ -13,14 +13,19 @@ import {quoted} from './actions.js';
 /** The colour of each status: that of a state of alarms. */
 const colours = {waiting: 'scheduled', running: 'ringing', done: 'rung', stopped: 'cancelled', failed: 'dead'};
 
-export function title(state) { return state.job ? 'Bulk job' : 'Bulk jobs'; }
+export function title(state) {
+  if (state.job) return 'Bulk job';
+  return state.application ? `Bulk jobs of ${state.application}` : 'Bulk jobs';
+}
 
 export async function show(view) { return view.state.job ? showJob(view) : showJobs(view); }
 
 async function showJobs(view) {
-  await live(view, 5, () => get('v1/bulk', {}, view.signal), (content, {jobs}) => {
-    if (jobs.length === 0) return replace(content, empty('No job has changed many alarms in the last 30 days.', 'A job begins on the page of the alarms: choose a filter, then what happens to all its alarms.', el('a', {href: href('alarms')}, 'Choose a filter')));
-    replace(content, table('Bulk jobs', [
+  const {application} = view.state;
+  const all = application && el('p', {class: 'links'}, el('a', {href: href('jobs')}, 'All applications'));
+  await live(view, 5, () => get('v1/bulk', {application}, view.signal), (content, {jobs}) => {
+    if (jobs.length === 0) return replace(content, all, empty('No job has changed many alarms in the last 30 days.', 'A job begins on the page of the alarms: choose a filter, then what happens to all its alarms.', el('a', {href: href('alarms')}, 'Choose a filter')));
+    replace(content, all, table('Bulk jobs', [
       {head: 'Job', cell: j => el('a', {href: href('jobs', {job: j.id})}, bulkAction(j.action)?.verb || j.id)},
       {head: 'Application', cell: j => j.application ? applicationLink(j.application) : '–'},
       {head: 'Alarms', cell: filterText},
