@@ -30,7 +30,8 @@ func NewForm(parts ...AnyPart) *Form {
 	for _, p := range parts {
 		members = append(members, partMember(p))
 	}
-	members = append(members, retryMember(), ackTimeoutMember(), maxRingsMember(), quotasMember(), pausedMember())
+	members = append(members, retryMember(), ackTimeoutMember(), maxRingsMember(), quotasMember(), hidePayloadMember(),
+		pausedMember())
 	f := &Form{parts: parts}
 	for _, m := range members {
 		f.fields, f.effective = append(f.fields, m.Field), append(f.effective, m.effective)

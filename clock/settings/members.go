@@ -254,22 +254,35 @@ func maxRingsMember() member {
 }
 
 func pausedMember() member {
+	return flagMember(FieldInfo{Name: "paused", Help: "The alarms of the application wait."},
+		func(s *Settings) *bool { return &s.Paused })
+}
+
+func hidePayloadMember() member {
+	return flagMember(
+		FieldInfo{Name: "hide_payload", Flag: "hide-payload", Help: "The console shows payloads of the application on request alone."},
+		func(s *Settings) *bool { return &s.HidePayload })
+}
+
+// flagMember returns a member that is true or false.
+func flagMember(info FieldInfo, of func(*Settings) *bool) member {
+	info.Kind = KindFlag
 	return member{
 		Field: Field[Settings]{
-			FieldInfo: FieldInfo{Name: "paused", Kind: KindFlag, Help: "The alarms of the application wait."},
+			FieldInfo: info,
 			parse: func(s *Settings, raw []byte) error {
-				if json.Unmarshal(raw, &s.Paused) != nil {
-					return Wrong("must be true or false").of("paused")
+				if json.Unmarshal(raw, of(s)) != nil {
+					return Wrong("must be true or false").of(info.Name)
 				}
 				return nil
 			},
 			encode: func(s *Settings, _ bool) any {
-				if !s.Paused {
+				if !*of(s) {
 					return nil
 				}
 				return true
 			},
 		},
-		effective: func(s *Settings, _ clock.TargetKind) any { return s.Paused },
+		effective: func(s *Settings, _ clock.TargetKind) any { return *of(s) },
 	}
 }

@@ -7,7 +7,8 @@ import "github.com/clockd/clockd/clock"
 type Settings struct {
 	clock.Defaults
 
-	Paused bool // the alarms of the application wait, and no claim of them starts
+	Paused      bool // the alarms of the application wait, and no claim of them starts
+	HidePayload bool // the console shows payloads on request alone
 
 	parts map[string]any // values of the parts by name; see Part.Of
 }

@@ -73,12 +73,12 @@ func TestDocumentsForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{form.Redacted(&s), `{"target":"webhook",` + shown + `"paused":true}`},
 		{form.Effective(&s, clock.TargetStream), `{"target":"webhook","alarm_targets":[],"owl":null,` + shown +
-			`"ack_timeout":null,"max_rings":10,"quotas":null,"paused":true}`},
+			`"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":true}`},
 		{form.Effective(&settings.Settings{Defaults: clock.Defaults{Target: clock.TargetPull}}, clock.TargetStream),
 			`{"target":"pull","alarm_targets":[],"owl":null,"pigeon":null,` +
-				`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":"1m","max_rings":10,"quotas":null,"paused":false}`},
+				`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":"1m","max_rings":10,"quotas":null,"hide_payload":false,"paused":false}`},
 		{form.Effective(&settings.Settings{}, clock.NoTarget), `{"target":null,"alarm_targets":[],"owl":null,"pigeon":null,` +
-			`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"paused":false}`},
+			`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":false}`},
 		{form.Encode(&settings.Settings{}), `{}`},
 	} {
 		if c.got != c.want {

@@ -93,6 +93,9 @@ func (s *settingFlags) addField(add func(name string, zero any, tag, help string
 	case settings.KindInteger:
 		add(name, new(int), placeholder, f.Help)
 		flag(name, replace)
+	case settings.KindFlag:
+		add(name, false, "", f.Help)
+		flag(name, replace)
 	case settings.KindChoices:
 		add(name, []string{}, fmt.Sprintf(`placeholder:"NAME" values:%q`, strings.Join(f.Choices, ",")), f.Help)
 		flag(name, changeChoices(f))

@@ -93,6 +93,8 @@ func TestSettingFlagsChangeTheDocument(t *testing.T) {
 			`{"webhook":{"url":"https://a.example/","method":"PUT","body":"payload",` +
 				`"timeout":"15s","concurrency":16,"secrets":["` + newerSecret + `"]}}`},
 		{hook, `--unset=webhook --max-rings=1`, `{"max_rings":1}`},
+		{`{"max_rings":2}`, `--hide-payload`, `{"max_rings":2,"hide_payload":true}`},
+		{`{"max_rings":2,"hide_payload":true}`, `--unset=hide_payload`, `{"max_rings":2}`},
 	} {
 		set := setOf(t, strings.Fields(c.args)...)
 		got, err := after(t, set, c.before)
@@ -139,7 +141,7 @@ func TestSettingFlagsKeepTheirNames(t *testing.T) {
 	set.makeFor(settingsForm)
 	names := strings.Split(set.names(), ", ")
 	const known = "--target --alarm-targets --amqp --webhook --webhook-url --webhook-header --webhook-secret --webhook-drop-secrets" +
-		" --kafka --kafka-topic --grpc --grpc-url --grpc-method --grpc-metadata --retry --ack-timeout --max-rings --unset"
+		" --kafka --kafka-topic --grpc --grpc-url --grpc-method --grpc-metadata --retry --ack-timeout --max-rings --hide-payload --unset"
 	for _, name := range strings.Fields(known) {
 		if !slices.Contains(names, name) {
 			t.Errorf("there is no flag %s, only %q", name, names)

@@ -669,6 +669,18 @@ const checks = {
         await page.waitForSelector(`[data-action=${action}]`, {state: 'detached'});
         assert.equal((await stored()).settings.paused, paused);
       }
+      assert.equal((await closed.call('PUT', alarm('shop', 'secret'), {delay: '1h', payload: {card: 4711}}, bearer)).status, 201);
+      await visit(page, closed.url, alarmView('shop', 'secret'));
+      await page.waitForSelector('.timeline');
+      assert.match(await page.innerText('main'), /4711/);
+      assert.equal((await closed.call('PUT', settings, {...(await stored()).settings, hide_payload: true}, bearer)).status, 200);
+      await until('the node applies the setting', async () => (await stored()).effective.hide_payload);
+      await visit(page, closed.url, alarmView('shop', 'secret'));
+      await page.waitForSelector('[data-action=show-payload]');
+      assert.doesNotMatch(await page.innerText('main'), /4711/);
+      await checkAccessibility(page, 'a hidden payload', allRules);
+      await page.click('[data-action=show-payload]');
+      assert.match(await page.innerText('main'), /4711/);
       const secrets = execFileSync(program, ['application', 'show', 'shop', '--secrets'], {env: {CLOCKD_DATABASE_URL: closed.database}, encoding: 'utf8', stdio: 'pipe'});
       assert.match(secrets, /key=hush[\s\S]*"x-key":"hush"/);
     } finally {

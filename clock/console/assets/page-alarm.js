@@ -1,7 +1,7 @@
 // One alarm: its state in a sentence, its life, the actions, and its content.
 
 import {actions, command, curl, perform, takesNote} from './actions.js';
-import {alarmPath, get, getWithText} from './api.js';
+import {alarmPath, get, getWithText, unless} from './api.js';
 import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
@@ -15,7 +15,8 @@ export function title(state) { return state.id || 'Alarm'; }
 
 export async function show(view) {
   let shown = '';
-  await live(view, 5, () => read(view), (content, found) => {
+  const known = {}; // whether the payload is hidden
+  await live(view, 5, () => read(view, known), (content, found) => {
     const text = JSON.stringify(found);
     if (text === shown) return; // a new page would take the focus
     shown = text;
@@ -25,15 +26,22 @@ export async function show(view) {
 }
 
 /** Reads the alarm, null if there is none, and the next occurrences of a repeating one. */
-async function read(view) {
+async function read(view, known) {
   const path = alarmPath(view.state.application || '', view.state.id || '');
   try {
     const {body: alarm, text} = await getWithText(path, view.signal);
-    return {alarm, payload: memberText(text, 'payload'), occurrences: alarm.repeat && !alarm.finished_at ? await get(`${path}/occurrences`, {count: 10}, view.signal) : null};
+    known.hidden ??= await hidesPayload(alarm.application, view.signal);
+    return {alarm, payload: memberText(text, 'payload'), hidden: known.hidden, occurrences: alarm.repeat && !alarm.finished_at ? await get(`${path}/occurrences`, {count: 10}, view.signal) : null};
   } catch (problem) {
     if (problem.code === 'unknown_alarm') return {alarm: null};
     throw problem;
   }
+}
+
+/** Returns whether the settings hide the payloads of an application. Settings that cannot be read hide them. */
+async function hidesPayload(application, signal) {
+  const settings = await unless(503, get(`v1/applications/${encodeURIComponent(application)}/settings`, {}, signal));
+  return !settings?.effective || settings.effective.hide_payload;
 }
 
 function gone(state) {
@@ -41,7 +49,7 @@ function gone(state) {
     'It was never set, or it was deleted after its retention (by default 24 hours after its end).', 'Check the capital letters and blanks of the id, or search for the beginning of the id.');
 }
 
-function draw(view, content, {alarm, payload, occurrences}) {
+function draw(view, content, {alarm, payload, hidden, occurrences}) {
   replace(content,
     el('div', {class: 'summary'}, badge(alarm.state), alarm.in_doubt && el('span', {class: 'badge doubt'}, 'in doubt'), el('p', {class: 'sentence'}, sentence(alarm)),
       el('p', {class: 'muted'}, 'Application ', applicationLink(alarm.application), ` · generation ${alarm.generation}`)),
@@ -51,7 +59,7 @@ function draw(view, content, {alarm, payload, occurrences}) {
         occurrences && section('Next occurrences', occurrenceTable(alarm, occurrences))),
       el('div', {},
         section('Actions', actionList(view, alarm)),
-        section('Content', contentFacts(alarm), payloadOf(alarm, payload)))));
+        section('Content', contentFacts(alarm), hidden ? hiddenPayload(alarm, payload) : payloadOf(alarm, payload)))));
 }
 
 /** Returns the alarm's state as a sentence. */
@@ -121,6 +129,13 @@ function contentFacts(alarm) {
     ['Priority', String(alarm.priority)],
     ['Trace', alarm.traceparent],
   ]);
+}
+
+/** Returns a button in place of the payload. */
+function hiddenPayload(alarm, json) {
+  const place = el('div', {}, el('h3', {}, 'Payload'), el('p', {class: 'muted'}, 'The settings of the application hide payloads.'),
+    el('button', {type: 'button', 'data-action': 'show-payload', click: () => replace(place, payloadOf(alarm, json))}, 'Show the payload'));
+  return place;
 }
 
 /** Returns the payload. json is its text if it is JSON. */

@@ -32,6 +32,7 @@ function effective(s) {
     ['Retries', `${e.retry.limit === null ? 'no limit' : `at most ${e.retry.limit}`}, waits from ${e.retry.initial} to ${e.retry.cap}, factor ${e.retry.factor}`],
     ['Acknowledgement', e.ack_timeout ? `within ${e.ack_timeout}` : 'not wanted'],
     ['Most rings', String(e.max_rings)],
+    ['Payloads', e.hide_payload ? 'shown here on request alone' : 'shown'],
     ['Version', s.version === s.applied_version ? String(s.version) : `${s.version}; this node still applies ${s.applied_version}`],
   ]), place && el('pre', {tabindex: '0'}, JSON.stringify(place, null, 2))];
 }
