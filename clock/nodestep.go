@@ -10,5 +10,13 @@ type NodeStep struct {
 	Figures     string // JSON of package stats, at most MaxStepFigures
 }
 
+// StepsQuery asks for steps of nodes.
+type StepsQuery struct {
+	Length time.Duration
+	From   Instant // steps that began then or later
+	Until  Instant // and before this instant
+	Limit  int
+}
+
 // MaxStepFigures is the most bytes of the figures of a step.
 const MaxStepFigures = 60_000

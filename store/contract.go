@@ -372,13 +372,14 @@ type Jobs interface {
 
 // NodeSteps stores what the nodes did in steps of time (package clock/stats). It does not look into the figures.
 type NodeSteps interface {
-	// AddSteps adds steps. A step that a node has already added stays as it is.
+	// AddSteps adds steps. A step that a node has added before gets the new figures.
 	AddSteps(ctx context.Context, steps []clock.NodeStep) error
-	// Steps returns at most limit steps of a length that began at from or later, of all nodes, in the order of their
-	// begin. They include those of nodes that have ended.
-	Steps(ctx context.Context, length time.Duration, from clock.Instant, limit int) ([]clock.NodeStep, error)
-	// DeleteSteps deletes the steps of a length that began before the instant (exclusive).
-	DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant) error
+	// Steps returns steps of all nodes, in the order of their begin, also of nodes that have ended. It leaves out
+	// figures longer than clock.MaxStepFigures.
+	Steps(ctx context.Context, q clock.StepsQuery) ([]clock.NodeStep, error)
+	// DeleteSteps deletes steps of a length that began before the instant (exclusive), the oldest first and at most
+	// limit. It returns how many it deleted.
+	DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant, limit int) (int, error)
 }
 
 // Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.

@@ -24,9 +24,12 @@
 //  4. The counts of a minute are the sums of its steps of 5 s. The busiest applications of a minute are chosen among
 //     the applications of its steps.
 //  5. Counting never waits for the database: Op and Rung take one mutex for some additions.
-//  6. A node writes each step once, also an empty one, and never changes it. So a living node without its latest steps
-//     in the database is missing, not idle: Joined names it.
-//  7. A node reads steps of others on request alone, at most once a second. It keeps tries for 15 s after a request.
+//  6. A node writes each step when it has ended, also an empty one, and changes it only after its clock was set back
+//     far. So a living node without its latest steps in the database is missing, not idle: Joined names it.
+//  7. A step in memory never changes, so requests share steps, and the lock of the counting is held for one copy of
+//     their headers.
+//  8. A node reads and joins steps of others on request alone, at most once a second, and after a failure every 4 s.
+//     It keeps tries for 15 s after a request.
 //
 // # Failures
 //
@@ -43,6 +46,5 @@
 //	                                   belongs to the step in which it began
 //	database's clock set back          the current step goes on until the clock is       none needed
 //	                                   past its end again; after an hour the history
-//	                                   begins again, and a step from before keeps its
-//	                                   figures
+//	                                   begins again
 package stats

@@ -29,27 +29,33 @@ func (r Range) stepAt(i clock.Instant) int64 { return int64(i) / r.Step.Millisec
 // begin returns the begin of a step.
 func (r Range) begin(step int64) clock.Instant { return clock.Instant(step * r.Step.Milliseconds()) }
 
-// Step is what happened in one step.
+// Step is what happened in one step. A series and its readers share what a step holds, so it never changes.
 type Step struct {
 	Total        Figures
 	Applications map[string]*Figures // the busiest, at most MaxApplications
 }
 
-// add adds another step. The result may have more than MaxApplications.
-func (s *Step) add(other *Step) {
-	s.Total.Add(&other.Total)
-	for name, f := range other.Applications {
-		if s.Applications == nil {
-			s.Applications = map[string]*Figures{}
-		}
-		if s.Applications[name] == nil {
-			s.Applications[name] = &Figures{}
-		}
-		s.Applications[name].Add(f)
+// plus returns the sum of two steps. It may have more than MaxApplications, and shares figures with both.
+func (s *Step) plus(other *Step) Step {
+	sum := Step{Total: s.Total, Applications: s.Applications}
+	sum.Total.Add(&other.Total)
+	if len(other.Applications) == 0 {
+		return sum
 	}
+	sum.Applications = make(map[string]*Figures, len(s.Applications)+len(other.Applications))
+	maps.Copy(sum.Applications, s.Applications)
+	for name, f := range other.Applications {
+		if mine := s.Applications[name]; mine != nil {
+			both := *mine
+			both.Add(f)
+			f = &both
+		}
+		sum.Applications[name] = f
+	}
+	return sum
 }
 
-// keepBusiest forgets all applications but the busiest.
+// keepBusiest forgets all applications but the busiest. The caller alone has the step.
 func (s *Step) keepBusiest() {
 	for _, name := range slices.Sorted(maps.Keys(s.Applications)) {
 		if f := s.Applications[name]; f.Activity() == 0 {
@@ -70,38 +76,44 @@ func busiest(applications map[string]*Figures) []string {
 	return names
 }
 
-// series are the steps of one range, by step number modulo the range's steps. next is the number of the step after the
-// latest one.
+// series are the steps of one range, and as many more as a Joined may end earlier, by step number modulo their number.
+// next is the number of the step after the latest one.
 type series struct {
 	Range
 
-	steps []Step
-	next  int64
+	kept []Step
+	next int64
 }
 
-func newSeries(r Range) *series { return &series{Range: r, steps: make([]Step, r.Steps)} }
+func newSeries(r Range) *series { return &series{Range: r, kept: make([]Step, r.Steps+missingSteps)} }
 
-// at returns a step to add to, empty if nothing was added to it before. Steps between the latest one and this one
-// become empty. It returns nil for a step that is too old.
-func (s *series) at(step int64) *Step {
-	if step < s.next-int64(s.Steps) {
-		return nil
+// oldest returns the number of the oldest step that is kept.
+func (s *series) oldest() int64 { return s.next - int64(len(s.kept)) }
+
+// add adds figures to a step, unless it is too old. With busiest it then keeps the busiest applications of the step
+// alone. Steps between the latest one and this one become empty.
+func (s *series) add(number int64, figures *Step, busiest bool) {
+	if number < s.oldest() {
+		return
 	}
-	for first := max(s.next, step-int64(s.Steps)+1); first <= step; first++ {
-		s.steps[first%int64(s.Steps)] = Step{}
+	size := int64(len(s.kept))
+	for first := max(s.next, number-size+1); first <= number; first++ {
+		s.kept[first%size] = Step{}
 	}
-	s.next = max(s.next, step+1)
-	return &s.steps[step%int64(s.Steps)]
+	s.next = max(s.next, number+1)
+	sum := s.kept[number%size].plus(figures)
+	if busiest {
+		sum.keepBusiest()
+	}
+	s.kept[number%size] = sum
 }
 
-// copies returns copies of count steps from a step on. Steps that were never reached, and steps that are too old, are
-// empty.
-func (s *series) copies(from int64, count int) []Step {
+// steps returns count steps from a step on. Steps that were never reached, and steps that are too old, are empty.
+func (s *series) steps(from int64, count int) []Step {
 	steps := make([]Step, count)
 	for i := range steps {
-		n := from + int64(i)
-		if n >= 0 && n < s.next && n >= s.next-int64(s.Steps) {
-			steps[i].add(&s.steps[n%int64(s.Steps)])
+		if n := from + int64(i); n >= 0 && n < s.next && n >= s.oldest() {
+			steps[i] = s.kept[n%int64(len(s.kept))]
 		}
 	}
 	return steps

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,10 +21,17 @@ import (
 // table is the table of steps in memory.
 type table struct {
 	mu    sync.Mutex
-	steps []clock.NodeStep
+	steps map[stepKey]clock.NodeStep
 	away  bool
 	reads int // pages
 	delay time.Duration
+}
+
+// stepKey is the primary key of the table.
+type stepKey struct {
+	length      time.Duration
+	begin       clock.Instant
+	incarnation string
 }
 
 func (t *table) enter(ctx context.Context) error {
@@ -44,44 +52,40 @@ func (t *table) AddSteps(ctx context.Context, steps []clock.NodeStep) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range steps {
-		if !slices.ContainsFunc(t.steps, func(o clock.NodeStep) bool {
-			return o.Length == s.Length && o.Begin == s.Begin && o.Incarnation == s.Incarnation
-		}) {
-			t.steps = append(t.steps, s)
-		}
+		t.steps[stepKey{s.Length, s.Begin, s.Incarnation}] = s
 	}
-	slices.SortFunc(t.steps, func(a, b clock.NodeStep) int {
-		return cmp.Or(cmp.Compare(a.Begin, b.Begin), strings.Compare(a.Incarnation, b.Incarnation))
-	})
 	return nil
 }
 
-func (t *table) Steps(
-	ctx context.Context, length time.Duration, from clock.Instant, limit int,
-) ([]clock.NodeStep, error) {
+func (t *table) Steps(ctx context.Context, q clock.StepsQuery) ([]clock.NodeStep, error) {
 	if err := t.enter(ctx); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reads++
-	var found []clock.NodeStep
-	for _, s := range t.steps {
-		if s.Length == length && s.Begin >= from && len(found) < limit {
-			found = append(found, s)
-		}
-	}
-	return found, nil
+	found := t.find(func(s clock.NodeStep) bool {
+		return s.Length == q.Length && s.Begin >= q.From && s.Begin < q.Until
+	})
+	return found[:min(q.Limit, len(found))], nil
 }
 
-func (t *table) DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant) error {
+func (t *table) DeleteSteps(
+	ctx context.Context, length time.Duration, before clock.Instant, limit int,
+) (deleted int, err error) {
 	if err := t.enter(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.steps = slices.DeleteFunc(t.steps, func(s clock.NodeStep) bool { return s.Length == length && s.Begin < before })
-	return nil
+	maps.DeleteFunc(t.steps, func(key stepKey, _ clock.NodeStep) bool {
+		old := key.length == length && key.begin < before && deleted < limit
+		if old {
+			deleted++
+		}
+		return old
+	})
+	return deleted, nil
 }
 
 func (t *table) set(change func()) {
@@ -90,16 +94,24 @@ func (t *table) set(change func()) {
 	change()
 }
 
-// of returns the steps of a node and a length.
-func (t *table) of(incarnation string, length time.Duration) (found []clock.NodeStep) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// find returns the steps that fit, in the order of their begin. The caller holds mu.
+func (t *table) find(fits func(clock.NodeStep) bool) (found []clock.NodeStep) {
 	for _, s := range t.steps {
-		if s.Incarnation == incarnation && s.Length == length {
+		if fits(s) {
 			found = append(found, s)
 		}
 	}
+	slices.SortFunc(found, func(a, b clock.NodeStep) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), strings.Compare(a.Incarnation, b.Incarnation))
+	})
 	return found
+}
+
+// count returns the number of steps of a node and a length.
+func (t *table) count(incarnation string, length time.Duration) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.find(func(s clock.NodeStep) bool { return s.Incarnation == incarnation && s.Length == length }))
 }
 
 // nodes are nodes that share a table.
@@ -123,7 +135,7 @@ type node struct {
 // newNodes returns nodes in a synctest bubble, in the middle of a step.
 func newNodes(t *testing.T) *nodes {
 	time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 2*time.Second)))
-	return &nodes{t: t, table: &table{}, clock: &databaseClock{}}
+	return &nodes{t: t, table: &table{steps: map[stepKey]clock.NodeStep{}}, clock: &databaseClock{}}
 }
 
 func (n *nodes) list(context.Context) ([]Node, error) {
@@ -173,7 +185,7 @@ func (n *node) joined(t *testing.T, of Range, sets int64, names string, missing 
 	}
 	var sum Step
 	for i := range j.Steps {
-		sum.add(&j.Steps[i])
+		sum = sum.plus(&j.Steps[i])
 	}
 	var why []string
 	for _, m := range j.Missing {
@@ -217,7 +229,7 @@ func TestEachNodeHasTheFiguresOfAll(t *testing.T) {
 		b.joined(t, Day, 8, "a b")
 		pass(24 * time.Hour)
 		b.joined(t, Day, 0, "a b")
-		hour, day := len(n.table.of("A", Hour.Step)), len(n.table.of("A", Day.Step))
+		hour, day := n.table.count("A", Hour.Step), n.table.count("A", Day.Step)
 		if hour < 720 || hour > 750 || day < 1440 || day > 1470 {
 			t.Errorf("the table has %d steps of 5 s and %d minutes of a node", hour, day)
 		}
@@ -351,16 +363,18 @@ func TestStepsAreReadPageByPage(t *testing.T) {
 					Incarnation: fmt.Sprint("ended-", i), Figures: `{"version":1,"sets":1}`})
 			}
 		}
-		n.table.set(func() { n.table.steps, n.table.reads = many, 0 })
-		slices.SortFunc(many, func(a, b clock.NodeStep) int { return cmp.Compare(a.Begin, b.Begin) })
+		if err := n.table.AddSteps(t.Context(), many); err != nil {
+			t.Fatal(err)
+		}
+		n.table.set(func() { n.table.reads = 0 })
 		a.joined(t, Hour, 13_300, "a")
-		if n.table.reads != 3 {
+		if n.table.reads != 14 {
 			t.Errorf("%d pages", n.table.reads)
 		}
 		time.Sleep(rereadEvery)
 		n.table.set(func() { n.table.reads = 0 })
 		a.joined(t, Hour, 12_540, "a") // 40 of the 700 steps have left the hour
-		if n.table.reads != 3 {
+		if n.table.reads != 13 {
 			t.Errorf("%d pages after a long time", n.table.reads)
 		}
 	})
@@ -395,5 +409,135 @@ func TestUnknownClockHasNoFigures(t *testing.T) {
 		if len(n.table.steps) > 0 {
 			t.Errorf("steps of an unknown time: %+v", n.table.steps)
 		}
+	})
+}
+
+func TestStepsOfALateNodeAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		a, b := n.add("a", true), n.add("b", true)
+		for range 730 {
+			a.sets("shop", 1)
+			b.sets("shop", 1)
+			pass(0)
+		}
+		b.stop()
+		<-b.ended
+		for range 1 + missingSteps {
+			pass(0)
+		}
+		for i, step := range a.joined(t, Hour, 2*719, "a b").Steps { // nothing was set in the last step of b
+			if want := int64(2); step.Total.Sets != want && i < 719 {
+				t.Fatalf("step %d has %d sets, want %d", i, step.Total.Sets, want)
+			}
+		}
+	})
+}
+
+func TestLooksShareAResultThatNeverChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		a, b := n.add("a", true), n.add("b", true)
+		a.sets("shop", 1)
+		b.sets("shop", 1)
+		pass(time.Minute)
+		first, again := a.joined(t, Day, 2, "a b"), a.joined(t, Day, 2, "a b")
+		if &first.Steps[0] != &again.Steps[0] {
+			t.Error("two looks of one second were joined twice")
+		}
+		text := fmt.Sprintf("%+v", first.Steps[1439])
+		for range 3 {
+			a.sets("shop", 5)
+			b.sets("bank", 5)
+			pass(time.Minute)
+			if _, err := a.Last(t.Context(), Day); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now := fmt.Sprintf("%+v", first.Steps[1439]); now != text {
+			t.Errorf("the first result was %s, and is %s", text, now)
+		}
+	})
+}
+
+func TestNodeThatWasOddIsMissingForItsLastFigures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		a, b := n.add("a", true), n.add("b", true)
+		odd := clock.NodeStep{
+			Length: Hour.Step, Begin: Hour.begin(Hour.stepAt(b.clockNow()) - 1), Incarnation: "B", Figures: "{}",
+		}
+		if err := n.table.AddSteps(t.Context(), []clock.NodeStep{odd}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		a.joined(t, Hour, 0, "a b")
+		last := Hour.begin(Hour.stepAt(b.clockNow())).String()
+		b.stop()
+		<-b.ended
+		pass(time.Minute)
+		a.joined(t, Hour, 0, "a", "b: its last figures are of "+last)
+	})
+}
+
+func TestOldStepsAreDeletedInPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		var old []clock.NodeStep
+		for i := range 2*stepsOfDelete + 1 {
+			old = append(old, clock.NodeStep{Length: Hour.Step, Begin: clock.Instant(i), Incarnation: "OLD"})
+		}
+		if err := n.table.AddSteps(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		n.add("a", true)
+		for _, left := range []int{stepsOfDelete + 1, 1, 0} {
+			pass(0)
+			if got := n.table.count("OLD", Hour.Step); got != left {
+				t.Errorf("%d old steps are left, want %d", got, left)
+			}
+		}
+	})
+}
+
+func TestLooksDoNotWaitForADatabaseThatHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		a := n.add("a", true)
+		pass(0)
+		n.table.set(func() { n.table.away, n.table.delay = true, 2*time.Second })
+		away := ": the database did not give the figures of other nodes"
+		a.joined(t, Hour, 0, "a", away)
+		time.Sleep(joinEvery)
+		begun := time.Now()
+		a.joined(t, Hour, 0, "a", away)
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("a look after a failure took %s", waited)
+		}
+		n.table.set(func() { n.table.away, n.table.delay = false, 0 })
+		time.Sleep(joinAfterFailure - joinEvery)
+		a.joined(t, Hour, 0, "a")
+	})
+}
+
+func TestDayOutlivesAClockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodes(t)
+		a, b := n.add("a", true), n.add("b", true)
+		b.sets("shop", 1)
+		pass(time.Minute)
+		a.joined(t, Day, 1, "a b")
+		n.clock.set(-2*time.Hour, nil)
+		pass(time.Minute)
+		a.joined(t, Day, 1, "a b")
+		n.clock.set(0, nil)
+		pass(2 * time.Minute)
+		b.sets("shop", 1)
+		pass(time.Minute)
+		b.stop()
+		<-b.ended
+		n.remove("B")
+		pass(time.Minute)
+		a.joined(t, Day, 2, "a")
 	})
 }

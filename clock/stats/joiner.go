@@ -3,10 +3,11 @@ package stats
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -17,16 +18,20 @@ import (
 const (
 	// joinEvery is the least time between two reads of the database.
 	joinEvery = time.Second
+	// joinAfterFailure is the time from a failed read to the next one.
+	joinAfterFailure = 4 * time.Second
 	// joinLimit bounds one read.
 	joinLimit = 3 * time.Second
 	// lateSteps are the steps that are read again, because a node may have written them late.
 	lateSteps = 12
 	// rereadEvery is the time after which all steps are read again.
 	rereadEvery = 5 * time.Minute
+	// setBack is the time by which the database's clock must be set back for a node to begin its history again.
+	setBack = time.Hour
 	// missingSteps is the most of the latest steps that a node may not have written yet; then it is missing.
 	missingSteps = 2
 	// stepsOfRead is the most steps of one page.
-	stepsOfRead = 5000
+	stepsOfRead = 1000
 )
 
 // Node is a living node.
@@ -60,14 +65,11 @@ type JoinerDeps struct {
 	Log   *slog.Logger
 }
 
-// Joiner adds the figures of all nodes, of those too that have ended. All methods are safe for concurrent use.
+// Joiner adds the figures of all nodes, also of nodes that have ended. All methods are safe for concurrent use.
 type Joiner struct {
 	deps   JoinerDeps
 	flight singleflight.Group
-
-	mu      sync.Mutex
-	others  map[Range]*others
-	failing bool // the last read failed
+	others map[Range]*others // each is used by one flight at a time
 }
 
 // NewJoiner returns a Joiner that has read nothing.
@@ -80,69 +82,17 @@ func NewJoiner(deps JoinerDeps) *Joiner {
 }
 
 // Last returns the steps of a range that have ended. Without the database they have the figures of this node alone.
+// Calls share the result, so the caller must not change it.
 func (j *Joiner) Last(ctx context.Context, of Range) (Joined, error) {
-	_, end := j.deps.Recorder.known(of)
-	if end == 0 {
-		return Joined{}, nil
-	}
 	done := j.flight.DoChan(of.Name, func() (any, error) {
-		j.refresh(context.WithoutCancel(ctx), of, end)
-		return nil, nil
+		return j.others[of].last(context.WithoutCancel(ctx), &j.deps), nil
 	})
 	select {
-	case <-done:
+	case r := <-done:
+		joined, _ := r.Val.(Joined)
+		return joined, nil
 	case <-ctx.Done():
 		return Joined{}, ctx.Err()
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.others[of].join(&j.deps, end), nil
-}
-
-// refresh reads the living nodes and the steps that others have written since the last read.
-func (j *Joiner) refresh(ctx context.Context, of Range, end int64) {
-	ctx, cancel := context.WithTimeout(ctx, joinLimit)
-	defer cancel()
-	j.mu.Lock()
-	from, due := j.others[of].from(end, time.Now())
-	j.mu.Unlock()
-	if !due {
-		return
-	}
-	begun := time.Now()
-	nodes, err := j.deps.Nodes(ctx)
-	var steps []clock.NodeStep
-	if err == nil {
-		steps, err = j.read(ctx, of, from)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err != nil && !j.failing {
-		j.deps.Log.Warn("could not read the figures of other nodes", "err", err)
-	}
-	j.failing = err != nil
-	o := j.others[of]
-	if o.read, o.failed = begun, err != nil; err != nil {
-		return
-	}
-	o.nodes, o.end = nodes, end
-	if o.add(steps, j.deps.Self.Incarnation, end); from <= end-int64(of.Steps) {
-		o.whole = begun
-	}
-}
-
-// read reads all steps from a step on, page by page.
-func (j *Joiner) read(ctx context.Context, of Range, from int64) (all []clock.NodeStep, err error) {
-	for begin := of.begin(max(0, from)); ; {
-		page, err := j.deps.Steps.Steps(ctx, of.Step, begin, stepsOfRead)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if len(page) < stepsOfRead {
-			return all, nil
-		}
-		begin = max(page[len(page)-1].Begin, begin+1) // the steps of this begin come again; they are added once
 	}
 }
 
@@ -151,13 +101,16 @@ type others struct {
 	steps  *series
 	seen   map[seenStep]bool // steps in the range that were read
 	newest map[string]int64  // by incarnation: the newest step that was read
-	odd    map[string]bool   // by incarnation: a step in the range could not be decoded
+	odd    map[string]int64  // by incarnation: the newest step that could not be decoded
 	nodes  []Node            // living nodes
 
 	read   time.Time // begin of the last read; zero: none
 	failed bool      // the last read failed
 	whole  time.Time // begin of the last read of the whole range
 	end    int64     // the open step of the last read that did not fail
+
+	joined Joined // the last result
+	made   int64  // the open step for which it was made; 0: there was a read since
 }
 
 // seenStep is a step of a node.
@@ -167,25 +120,88 @@ type seenStep struct {
 }
 
 func newOthers(of Range) *others {
-	return &others{steps: newSeries(of), seen: map[seenStep]bool{}, newest: map[string]int64{}, odd: map[string]bool{}}
+	return &others{steps: newSeries(of), seen: map[seenStep]bool{}, newest: map[string]int64{}, odd: map[string]int64{}}
 }
 
-// from returns the first step to read, and whether it is time to read. It forgets all steps if the clock was set back
-// far.
-func (o *others) from(end int64, now time.Time) (from int64, due bool) {
-	if end < o.end-int64(o.steps.Steps) {
-		*o = *newOthers(o.steps.Range)
+// last returns the joined steps, read and joined again if it is time to.
+func (o *others) last(ctx context.Context, deps *JoinerDeps) Joined {
+	_, end := deps.Recorder.known(o.steps.Range)
+	if end == 0 {
+		return Joined{}
 	}
-	from = end - int64(o.steps.Steps) - missingSteps
-	if now.Sub(o.whole) < rereadEvery {
+	pause := joinEvery
+	if o.failed {
+		pause = joinAfterFailure
+	}
+	if time.Since(o.read) >= pause {
+		o.refresh(ctx, deps, end)
+		o.made = 0
+	}
+	if o.made != end {
+		o.joined, o.made = o.join(deps, end), end
+	}
+	return o.joined
+}
+
+// refresh reads the living nodes, and the steps that others have written since the last read.
+func (o *others) refresh(ctx context.Context, deps *JoinerDeps, end int64) {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	of := o.steps.Range
+	if of.begin(o.end).Sub(of.begin(end)) > setBack { // the clock was set back far, and the nodes have begun again
+		*o = *newOthers(of)
+	}
+	begun, from := time.Now(), o.oldest(end)
+	whole := begun.Sub(o.whole) >= rereadEvery
+	if !whole {
 		from = max(from, o.end-lateSteps)
 	}
-	return from, now.Sub(o.read) >= joinEvery
+	nodes, err := deps.Nodes(ctx)
+	if err == nil {
+		err = o.readSteps(ctx, deps, from, end)
+	}
+	if err != nil && !o.failed {
+		deps.Log.Warn("could not read the figures of other nodes", "range", of.Name, "err", err)
+	}
+	if o.read, o.failed = time.Now(), err != nil; err != nil {
+		return
+	}
+	if o.nodes, o.end = nodes, end; whole {
+		o.whole = begun
+	}
+	o.forget(end)
 }
 
-// add adds new steps. It forgets steps that have left the range.
+// errManyNodes says that a page was full of steps with one begin.
+var errManyNodes = fmt.Errorf("a step has more than %d nodes", stepsOfRead-1)
+
+// readSteps adds all steps from a step on, page by page.
+func (o *others) readSteps(ctx context.Context, deps *JoinerDeps, from, end int64) error {
+	of := o.steps.Range
+	for begin := of.begin(max(0, from)); ; {
+		page, err := deps.Steps.Steps(ctx,
+			clock.StepsQuery{Length: of.Step, From: begin, Until: of.begin(end), Limit: stepsOfRead})
+		if err != nil {
+			return err
+		}
+		o.add(page, deps.Self.Incarnation, end)
+		switch last := len(page) - 1; {
+		case len(page) < stepsOfRead:
+			return nil
+		case page[last].Begin == page[0].Begin:
+			return errManyNodes
+		default:
+			begin = page[last].Begin // the steps of this begin come again; they are added once
+		}
+	}
+}
+
+// oldest returns the first step of the range, of a Joined that ends early.
+func (o *others) oldest(end int64) int64 { return end - int64(o.steps.Steps) - missingSteps }
+
+// add adds the steps of the range that were not added before.
 func (o *others) add(steps []clock.NodeStep, self string, end int64) {
-	oldest := end - int64(o.steps.Steps) - missingSteps
+	oldest := o.oldest(end)
 	for i := range steps {
 		s := &steps[i]
 		number := o.steps.stepAt(s.Begin)
@@ -196,28 +212,24 @@ func (o *others) add(steps []clock.NodeStep, self string, end int64) {
 		o.seen[key] = true
 		decoded, err := decode(s.Figures)
 		if err != nil {
-			o.odd[s.Incarnation] = true
+			o.odd[s.Incarnation] = max(o.odd[s.Incarnation], number)
 			continue
 		}
-		if at := o.steps.at(number); at != nil {
-			at.add(&decoded)
-		}
+		o.steps.add(number, &decoded, false)
 		o.newest[s.Incarnation] = max(o.newest[s.Incarnation], number)
 	}
+}
+
+// forget forgets which steps it has added, once they have left the range.
+func (o *others) forget(end int64) {
+	oldest := o.oldest(end)
 	for key := range o.seen {
 		if key.number < oldest {
 			delete(o.seen, key)
 		}
 	}
-	for incarnation, number := range o.newest {
-		if number < oldest {
-			delete(o.newest, incarnation)
-		}
-	}
-	for incarnation := range o.odd {
-		if !slices.ContainsFunc(o.nodes, func(n Node) bool { return n.Incarnation == incarnation }) {
-			delete(o.odd, incarnation)
-		}
+	for _, numbers := range []map[string]int64{o.newest, o.odd} {
+		maps.DeleteFunc(numbers, func(_ string, number int64) bool { return number < oldest })
 	}
 }
 
@@ -250,8 +262,8 @@ func (o *others) join(deps *JoinerDeps, end int64) Joined {
 	first := end - late - int64(o.steps.Steps)
 	joined.Start = o.steps.begin(first)
 	joined.Steps = deps.Recorder.steps(o.steps.Range, first, o.steps.Steps)
-	for i, step := range o.steps.copies(first, o.steps.Steps) {
-		joined.Steps[i].add(&step)
+	for i, step := range o.steps.steps(first, o.steps.Steps) {
+		joined.Steps[i] = joined.Steps[i].plus(&step)
 	}
 	return joined
 }
@@ -260,7 +272,7 @@ func (o *others) join(deps *JoinerDeps, end int64) Joined {
 func (o *others) why(incarnation string) string {
 	newest, found := o.newest[incarnation]
 	switch {
-	case o.odd[incarnation]:
+	case o.odd[incarnation] > newest:
 		return "this build cannot read its figures"
 	case found:
 		return "its last figures are of " + o.steps.begin(newest).String()

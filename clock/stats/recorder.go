@@ -60,7 +60,7 @@ func (r *Recorder) advance() time.Duration {
 	step := Hour.stepAt(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current == 0 || step < r.current-int64(Hour.Steps) { // the first known time, or a clock that was set back far
+	if r.current == 0 || Hour.begin(r.current).Sub(now) > setBack { // the first known time, or a clock that was set back far
 		r.began, r.current, r.hour, r.day = step, step, newSeries(Hour), newSeries(Day)
 	}
 	if step > r.current {
@@ -82,10 +82,7 @@ func (r *Recorder) endStep() {
 	ended.keepBusiest()
 	r.total, r.applications = live{}, map[string]*live{}
 	for _, s := range []*series{r.hour, r.day} {
-		if step := s.at(s.stepAt(Hour.begin(r.current))); step != nil {
-			step.add(&ended)
-			step.keepBusiest()
-		}
+		s.add(s.stepAt(Hour.begin(r.current)), &ended, true)
 	}
 }
 
@@ -150,15 +147,14 @@ func (r *Recorder) known(of Range) (first, open int64) {
 	return of.stepAt(Hour.begin(r.began)), of.stepAt(Hour.begin(r.current))
 }
 
-// steps returns copies of count steps from a step on. Steps that were never reached, and steps that are too old, are
-// empty.
+// steps returns count steps from a step on. Steps that were never reached, and steps that are too old, are empty.
 func (r *Recorder) steps(of Range, from int64, count int) []Step {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if of == Day {
-		return r.day.copies(from, count)
+		return r.day.steps(from, count)
 	}
-	return r.hour.copies(from, count)
+	return r.hour.steps(from, count)
 }
 
 // endOpen moves the counts of the open step into the history. Later counts belong to the same step.

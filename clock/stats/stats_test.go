@@ -131,7 +131,7 @@ func total(r *Recorder, of Range) (sum Step, filled []int) {
 		if steps[i].Total.Activity() > 0 {
 			filled = append(filled, i)
 		}
-		sum.add(&steps[i])
+		sum = sum.plus(&steps[i])
 	}
 	return sum, filled
 }

@@ -13,15 +13,17 @@ const (
 	writeLimit = 3 * time.Second
 	// stepsOfWrite is the most steps of one write.
 	stepsOfWrite = 60
-	// deleteEvery is the time between two deletions of old steps.
+	// deleteEvery is the time between two deletions of old steps, unless a deletion was full.
 	deleteEvery = time.Minute
+	// stepsOfDelete is the most steps of one deletion.
+	stepsOfDelete = 1000
 )
 
 // Steps is the table in which the nodes write their steps. A store.NodeSteps implements it.
 type Steps interface {
 	AddSteps(ctx context.Context, steps []clock.NodeStep) error
-	Steps(ctx context.Context, length time.Duration, from clock.Instant, limit int) ([]clock.NodeStep, error)
-	DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant) error
+	Steps(ctx context.Context, q clock.StepsQuery) ([]clock.NodeStep, error)
+	DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant, limit int) (int, error)
 }
 
 // WriterDeps are the dependencies of a Writer.
@@ -38,7 +40,7 @@ type Writer struct {
 
 	// owned by the goroutine of Run
 	next    map[Range]int64 // the first step that is not written; none: nothing was written
-	deleted time.Time       // when old steps were last deleted
+	deleted time.Time       // begin of the last deletion, unless it was full
 	failing bool            // the last write failed
 }
 
@@ -52,6 +54,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			w.deps.Recorder.endOpen()
+			w.failing = false // so that the log has the end
 			w.write(context.WithoutCancel(ctx), 1)
 			return nil
 		case <-w.deps.Recorder.ended:
@@ -120,14 +123,17 @@ func (w *Writer) encoded(of Range, from int64, count int) ([]clock.NodeStep, err
 
 // deleteOld deletes steps that no Joiner reads any more, of all nodes.
 func (w *Writer) deleteOld(ctx context.Context) error {
-	begun := time.Now()
+	w.deleted = time.Now()
 	for _, of := range []Range{Hour, Day} {
 		_, end := w.deps.Recorder.known(of)
 		before := of.begin(max(0, end-int64(of.Steps)-lateSteps))
-		if err := w.deps.Steps.DeleteSteps(ctx, of.Step, before); err != nil {
+		n, err := w.deps.Steps.DeleteSteps(ctx, of.Step, before, stepsOfDelete)
+		if err != nil {
 			return err
 		}
+		if n == stepsOfDelete {
+			w.deleted = time.Time{} // the next write deletes more
+		}
 	}
-	w.deleted = begun
 	return nil
 }

@@ -1,18 +1,23 @@
 -- name: AddStep :exec
--- Adds a step of a node, unless the table has it.
--- Index: primary key. Rows: one, or none.
+-- Adds a step of a node, or replaces it.
+-- Index: primary key. Rows: one.
 INSERT INTO node_step (step_seconds, begun_at, incarnation, figures)
 VALUES (sqlc.arg(step_seconds), sqlc.arg(begun_at), sqlc.arg(incarnation), sqlc.arg(figures))
-ON CONFLICT (step_seconds, begun_at, incarnation) DO NOTHING;
+ON CONFLICT (step_seconds, begun_at, incarnation) DO UPDATE SET figures = excluded.figures;
 
 -- name: ListSteps :many
--- Reads steps of all nodes, the oldest first.
+-- Reads steps of all nodes, the oldest first, without texts longer than clock.MaxStepFigures.
 -- Index: primary key. Rows: up to the limit.
 SELECT step_seconds, begun_at, incarnation, figures FROM node_step
-WHERE step_seconds = sqlc.arg(step_seconds) AND begun_at >= sqlc.arg(begun_from)
+WHERE step_seconds = sqlc.arg(step_seconds) AND begun_at >= sqlc.arg(begun_from) AND begun_at < sqlc.arg(begun_until)
+  AND length(figures) <= 60000
 ORDER BY begun_at, incarnation LIMIT sqlc.arg(row_limit);
 
--- name: DeleteSteps :exec
--- Deletes the steps from before an instant.
--- Index: primary key. Rows: usually one for each node and step since the last deletion.
-DELETE FROM node_step WHERE step_seconds = sqlc.arg(step_seconds) AND begun_at < sqlc.arg(begun_before);
+-- name: DeleteSteps :execrows
+-- Deletes the oldest steps from before an instant.
+-- Index: primary key. Rows: up to the limit.
+DELETE FROM node_step WHERE (step_seconds, begun_at, incarnation) IN (
+    SELECT o.step_seconds, o.begun_at, o.incarnation FROM node_step o
+    WHERE o.step_seconds = sqlc.arg(step_seconds) AND o.begun_at < sqlc.arg(begun_before)
+    ORDER BY o.begun_at, o.incarnation LIMIT sqlc.arg(row_limit)
+);

@@ -21,17 +21,23 @@ func (d *Driver) AddSteps(ctx context.Context, rows []engine.StepRow) error {
 }
 
 // ReadSteps reads rows of all nodes (ListSteps).
-func (d *Driver) ReadSteps(
-	ctx context.Context, seconds int64, from clock.Instant, limit int,
-) ([]engine.StepRow, error) {
-	rows, err := d.q.ListSteps(ctx, d.reads,
-		dbsqlc.ListStepsParams{StepSeconds: seconds, BegunFrom: int64(from), Limit: int32(limit)})
+func (d *Driver) ReadSteps(ctx context.Context, q *clock.StepsQuery) ([]engine.StepRow, error) {
+	rows, err := d.q.ListSteps(ctx, d.reads, dbsqlc.ListStepsParams{
+		StepSeconds: engine.InSeconds(q.Length), BegunFrom: int64(q.From), BegunUntil: int64(q.Until),
+		Limit: int32(q.Limit),
+	})
 	return engine.Column(rows, func(r *dbsqlc.NodeStep) engine.StepRow { return engine.StepRow(*r) }), err
 }
 
 // DeleteSteps deletes old rows (DeleteSteps).
-func (d *Driver) DeleteSteps(ctx context.Context, seconds int64, before clock.Instant) error {
-	return d.inTx(ctx, d.upkeep, func(t *tx) error {
-		return d.q.DeleteSteps(ctx, t, dbsqlc.DeleteStepsParams{StepSeconds: seconds, BegunBefore: int64(before)})
+func (d *Driver) DeleteSteps(
+	ctx context.Context, seconds int64, before clock.Instant, limit int,
+) (deleted int, err error) {
+	err = d.inTx(ctx, d.upkeep, func(t *tx) error {
+		n, err := d.q.DeleteSteps(ctx, t,
+			dbsqlc.DeleteStepsParams{StepSeconds: seconds, BegunBefore: int64(before), Limit: int32(limit)})
+		deleted = int(n)
+		return err
 	})
+	return deleted, err
 }

@@ -187,12 +187,15 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			return f.AddSteps(ctx, []clock.NodeStep{{Length: time.Minute, Figures: "{}"}})
 		},
 		"steps": func(ctx context.Context) error {
-			_, err := f.Steps(ctx, time.Minute, t0, 1)
+			_, err := f.Steps(ctx, clock.StepsQuery{Length: time.Minute, From: t0, Until: t0 + 1, Limit: 1})
 			return err
 		},
-		"delete steps": func(ctx context.Context) error { return f.DeleteSteps(ctx, time.Minute, t0) },
-		"yield":        func(ctx context.Context) error { return f.Yield(ctx, "fault", []int{1, 2, 3}) },
-		"leave":        func(ctx context.Context) error { return f.Leave(ctx, "fault") },
+		"delete steps": func(ctx context.Context) error {
+			_, err := f.DeleteSteps(ctx, time.Minute, t0, 1)
+			return err
+		},
+		"yield": func(ctx context.Context) error { return f.Yield(ctx, "fault", []int{1, 2, 3}) },
+		"leave": func(ctx context.Context) error { return f.Leave(ctx, "fault") },
 	}
 }
 

@@ -124,7 +124,7 @@ func cases() []testCase {
 		{name: "a shift moves an alarm once", scope: Writes, plain: testShift},
 		{name: "jobs are kept with their revisions", plain: testJobs},
 		{name: "racing writes of a job have one winner", scope: Locks, plain: testRacingJobs},
-		{name: "steps of nodes are added once", plain: testNodeSteps},
+		{name: "steps of nodes are added and replaced", plain: testNodeSteps},
 		{name: "steps of nodes are added at once", scope: Locks, plain: testRacingNodeSteps},
 		{name: "a list can end early", plain: testListEnds},
 		{name: "a cancelled list ends", plain: testListCancelled},

@@ -12,7 +12,7 @@ import (
 const AddStep = `-- name: AddStep :exec
 INSERT INTO node_step (step_seconds, begun_at, incarnation, figures)
 VALUES (?, ?, ?, ?)
-ON DUPLICATE KEY UPDATE node_step.incarnation = node_step.incarnation
+ON DUPLICATE KEY UPDATE figures = VALUES(figures)
 `
 
 type AddStepParams struct {
@@ -22,8 +22,8 @@ type AddStepParams struct {
 	Figures     string
 }
 
-// Adds a step of a node, unless the table has it.
-// Index: primary key. Rows: one, or none.
+// Adds a step of a node, or replaces it.
+// Index: primary key. Rows: one.
 func (q *Queries) AddStep(ctx context.Context, db DBTX, arg AddStepParams) error {
 	_, err := db.ExecContext(ctx, AddStep,
 		arg.StepSeconds,
@@ -34,38 +34,50 @@ func (q *Queries) AddStep(ctx context.Context, db DBTX, arg AddStepParams) error
 	return err
 }
 
-const DeleteSteps = `-- name: DeleteSteps :exec
+const DeleteSteps = `-- name: DeleteSteps :execrows
 DELETE FROM node_step WHERE step_seconds = ? AND begun_at < ?
+ORDER BY begun_at, incarnation LIMIT ?
 `
 
 type DeleteStepsParams struct {
 	StepSeconds int64
 	BegunBefore int64
+	Limit       int32
 }
 
-// Deletes the steps from before an instant.
-// Index: primary key. Rows: usually one for each node and step since the last deletion.
-func (q *Queries) DeleteSteps(ctx context.Context, db DBTX, arg DeleteStepsParams) error {
-	_, err := db.ExecContext(ctx, DeleteSteps, arg.StepSeconds, arg.BegunBefore)
-	return err
+// Deletes the oldest steps from before an instant.
+// Index: primary key. Rows: up to the limit.
+func (q *Queries) DeleteSteps(ctx context.Context, db DBTX, arg DeleteStepsParams) (int64, error) {
+	result, err := db.ExecContext(ctx, DeleteSteps, arg.StepSeconds, arg.BegunBefore, arg.Limit)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 const ListSteps = `-- name: ListSteps :many
 SELECT step_seconds, begun_at, incarnation, figures FROM node_step
-WHERE step_seconds = ? AND begun_at >= ?
+WHERE step_seconds = ? AND begun_at >= ? AND begun_at < ?
+  AND LENGTH(figures) <= 60000
 ORDER BY begun_at, incarnation LIMIT ?
 `
 
 type ListStepsParams struct {
 	StepSeconds int64
 	BegunFrom   int64
+	BegunUntil  int64
 	Limit       int32
 }
 
-// Reads steps of all nodes, the oldest first.
+// Reads steps of all nodes, the oldest first, without texts longer than clock.MaxStepFigures.
 // Index: primary key. Rows: up to the limit.
 func (q *Queries) ListSteps(ctx context.Context, db DBTX, arg ListStepsParams) ([]NodeStep, error) {
-	rows, err := db.QueryContext(ctx, ListSteps, arg.StepSeconds, arg.BegunFrom, arg.Limit)
+	rows, err := db.QueryContext(ctx, ListSteps,
+		arg.StepSeconds,
+		arg.BegunFrom,
+		arg.BegunUntil,
+		arg.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 const AddStep = `-- name: AddStep :exec
 INSERT INTO node_step (step_seconds, begun_at, incarnation, figures)
 VALUES ($1, $2, $3, $4)
-ON CONFLICT (step_seconds, begun_at, incarnation) DO NOTHING
+ON CONFLICT (step_seconds, begun_at, incarnation) DO UPDATE SET figures = excluded.figures
 `
 
 type AddStepParams struct {
@@ -22,8 +22,8 @@ type AddStepParams struct {
 	Figures     string
 }
 
-// Adds a step of a node, unless the table has it.
-// Index: primary key. Rows: one, or none.
+// Adds a step of a node, or replaces it.
+// Index: primary key. Rows: one.
 func (q *Queries) AddStep(ctx context.Context, db DBTX, arg AddStepParams) error {
 	_, err := db.Exec(ctx, AddStep,
 		arg.StepSeconds,
@@ -34,38 +34,53 @@ func (q *Queries) AddStep(ctx context.Context, db DBTX, arg AddStepParams) error
 	return err
 }
 
-const DeleteSteps = `-- name: DeleteSteps :exec
-DELETE FROM node_step WHERE step_seconds = $1 AND begun_at < $2
+const DeleteSteps = `-- name: DeleteSteps :execrows
+DELETE FROM node_step WHERE (step_seconds, begun_at, incarnation) IN (
+    SELECT o.step_seconds, o.begun_at, o.incarnation FROM node_step o
+    WHERE o.step_seconds = $1 AND o.begun_at < $2
+    ORDER BY o.begun_at, o.incarnation LIMIT $3
+)
 `
 
 type DeleteStepsParams struct {
 	StepSeconds int64
 	BegunBefore int64
+	RowLimit    int32
 }
 
-// Deletes the steps from before an instant.
-// Index: primary key. Rows: usually one for each node and step since the last deletion.
-func (q *Queries) DeleteSteps(ctx context.Context, db DBTX, arg DeleteStepsParams) error {
-	_, err := db.Exec(ctx, DeleteSteps, arg.StepSeconds, arg.BegunBefore)
-	return err
+// Deletes the oldest steps from before an instant.
+// Index: primary key. Rows: up to the limit.
+func (q *Queries) DeleteSteps(ctx context.Context, db DBTX, arg DeleteStepsParams) (int64, error) {
+	result, err := db.Exec(ctx, DeleteSteps, arg.StepSeconds, arg.BegunBefore, arg.RowLimit)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const ListSteps = `-- name: ListSteps :many
 SELECT step_seconds, begun_at, incarnation, figures FROM node_step
-WHERE step_seconds = $1 AND begun_at >= $2
-ORDER BY begun_at, incarnation LIMIT $3
+WHERE step_seconds = $1 AND begun_at >= $2 AND begun_at < $3
+  AND octet_length(figures) <= 60000
+ORDER BY begun_at, incarnation LIMIT $4
 `
 
 type ListStepsParams struct {
 	StepSeconds int64
 	BegunFrom   int64
+	BegunUntil  int64
 	RowLimit    int32
 }
 
-// Reads steps of all nodes, the oldest first.
+// Reads steps of all nodes, the oldest first, without texts longer than clock.MaxStepFigures.
 // Index: primary key. Rows: up to the limit.
 func (q *Queries) ListSteps(ctx context.Context, db DBTX, arg ListStepsParams) ([]NodeStep, error) {
-	rows, err := db.Query(ctx, ListSteps, arg.StepSeconds, arg.BegunFrom, arg.RowLimit)
+	rows, err := db.Query(ctx, ListSteps,
+		arg.StepSeconds,
+		arg.BegunFrom,
+		arg.BegunUntil,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
