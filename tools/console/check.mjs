@@ -292,7 +292,7 @@ const checks = {
     await page.waitForSelector('.timeline');
   },
 
-  async 'rings appear as they happen, and stand still under the pointer'({page, service}) {
+  async 'rings appear as they happen, and stand still under the pointer and the focus'({page, service}) {
     await visit(page, service.url, view('rings', {application: 'live'}));
     assert.match(await page.innerText('main'), /No alarm has rung since you came/);
     const listening = listen(service, 'live');
@@ -313,8 +313,15 @@ const checks = {
     await page.mouse.move(0, 0);
     await page.waitForSelector('tbody tr:nth-child(2)');
     assert.deepEqual(await page.locator('td:nth-child(3)').allInnerTexts(), ['second', 'first']);
-    await page.locator('td:nth-child(3) a', {hasText: 'first'}).click();
+    await page.locator('td:nth-child(3) a', {hasText: 'first'}).focus();
+    const third = page.waitForResponse(async response => response.url().includes('/rings/recent') && (await response.text()).includes('"third"'));
+    await ring('third');
+    await third;
+    await page.waitForResponse('**/rings/recent?*');
+    assert.equal(await page.locator('tbody tr').count(), 2);
+    await page.keyboard.press('Enter');
     await page.waitForSelector('.timeline');
+    assert.equal(await page.innerText('h1'), 'first');
     await listening.stop();
   },
 

@@ -19,7 +19,7 @@ export async function show(view) {
     const page = await get('v1/rings/recent', {application: view.state.application, cursor: last}, view.signal);
     const node = page.cursor.split('.')[0];
     const seen = cursors.get(node) ?? -1;
-    const news = page.tries.filter(t => t.number >= seen).map(t => ({...t, node: page.node}));
+    const news = page.tries.filter(t => t.number >= seen);
     cursors.set(node, Number(page.cursor.split('.')[1]));
     last = page.cursor;
     rows.unshift(...news.reverse());
@@ -30,11 +30,11 @@ export async function show(view) {
 }
 
 function draw(view, content, node, rows, nodes) {
-  if (content.querySelector('tbody:hover')) return; // else the row under the pointer would move away
+  if (content.querySelector('tbody:hover, tbody:focus-within')) return; // else the row of the pointer, or of the focus, would move away
   const {application} = view.state;
   replace(content,
     application && el('p', {class: 'links'}, el('a', {href: href('rings')}, 'All applications')),
-    el('p', {class: 'hint'}, `Tries of ${nodes > 1 ? `${nodes} nodes` : `the node ${node}`} since you came: at most 50 successful and 50 other ones of each second, read again every second. The list stands still while the pointer is on it; p pauses it.`),
+    el('p', {class: 'hint'}, `Tries of ${nodes > 1 ? `${nodes} nodes` : `the node ${node}`} since you came: at most 50 successful and 50 other ones of each second, read again every second. The list stands still while the pointer or the focus is on it; p pauses it.`),
     rows.length === 0 ? empty('No alarm has rung since you came.', 'Rings appear here within a second. A node shows its own rings alone.') : table('Live rings', columns, rows));
 }
 
