@@ -65,20 +65,19 @@ func decode(text string) (Step, error) {
 			e.Version, len(e.Applications), encoding, MaxApplications)
 	}
 	total, err := e.figures()
-	s := Step{Total: total, Applications: make(map[string]*Figures, len(e.Applications))}
-	for name, of := range e.Applications {
-		if err == nil {
-			err = clock.ValidateApplication(name)
-		}
-		if err != nil {
-			break
-		}
-		var f Figures
-		f, err = of.figures()
-		s.Applications[name] = &f
-	}
 	if err != nil {
 		return Step{}, err
+	}
+	s := Step{Total: total, Applications: make(map[string]*Figures, len(e.Applications))}
+	for name, of := range e.Applications {
+		if err := clock.ValidateApplication(name); err != nil {
+			return Step{}, err
+		}
+		f, err := of.figures()
+		if err != nil {
+			return Step{}, err
+		}
+		s.Applications[name] = &f
 	}
 	return s, nil
 }

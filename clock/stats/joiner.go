@@ -104,7 +104,7 @@ type others struct {
 	odd    map[string]int64  // by incarnation: the newest step that could not be decoded
 	nodes  []Node            // living nodes
 
-	read   time.Time // begin of the last read; zero: none
+	read   time.Time // end of the last read; zero: none
 	failed bool      // the last read failed
 	whole  time.Time // begin of the last read of the whole range
 	end    int64     // the open step of the last read that did not fail

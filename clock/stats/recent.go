@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MaxRecent is the number of the latest tries that a Recent keeps.
-	MaxRecent = 256
+	// maxRecent is the number of the latest tries that a Recent keeps.
+	maxRecent = 256
 	// recentPerSecond is the most tries of one second that are kept: so many confirmed ones, and so many others.
 	recentPerSecond = 50
 	// recentLook is how long tries are kept after a look.
@@ -36,7 +36,7 @@ type Recent struct {
 	looked atomic.Int64 // local time of the last look, nanoseconds since the epoch; 0: none
 
 	mu     sync.Mutex
-	tries  [MaxRecent]Try // by number
+	tries  [maxRecent]Try // by number
 	next   int64          // number of the next try that is kept
 	second int64          // second of the newest try, local time
 	kept   [2]int         // tries of the second that were kept: others, confirmed
@@ -64,7 +64,7 @@ func (r *Recent) Rung(target clock.TargetKind, rings []clock.Ring, outcomes []cl
 			continue
 		}
 		r.kept[kind]++
-		r.tries[r.next%MaxRecent] = Try{
+		r.tries[r.next%maxRecent] = Try{
 			Number: r.next, Key: ring.Key, MessageID: ring.MessageID(), RingNo: ring.RingNo, Target: target,
 			RingAt: ring.RingAt, At: now, Outcome: outcome.Kind, Reason: outcome.Reason,
 		}
@@ -81,8 +81,8 @@ func (r *Recent) Since(number int64) (tries []Try, next int64) {
 	if number > r.next {
 		number = 0
 	}
-	for n := max(number, r.next-MaxRecent); n < r.next; n++ {
-		tries = append(tries, r.tries[n%MaxRecent])
+	for n := max(number, r.next-maxRecent); n < r.next; n++ {
+		tries = append(tries, r.tries[n%maxRecent])
 	}
 	return tries, r.next
 }

@@ -74,7 +74,7 @@ func TestTriesOfASecondAreSampled(t *testing.T) {
 		}
 		tries, _ = r.Since(next)
 		after := next + 10*recentPerSecond
-		if len(tries) != MaxRecent || tries[0].Number != after-MaxRecent || tries[MaxRecent-1].Number != after-1 {
+		if len(tries) != maxRecent || tries[0].Number != after-maxRecent || tries[maxRecent-1].Number != after-1 {
 			t.Errorf("%d tries from %d on", len(tries), tries[0].Number)
 		}
 	})

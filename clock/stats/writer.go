@@ -75,7 +75,7 @@ func (w *Writer) write(ctx context.Context, open int64) {
 		err = w.deleteOld(ctx)
 	}
 	if err != nil && !w.failing && ctx.Err() != context.Canceled { // the open steps follow
-		w.deps.Log.Warn("could not write the figures of this node: other nodes lack them until it can", "err", err)
+		w.deps.Log.Warn("could not write the figures of this node: other nodes lack them", "err", err)
 	}
 	w.failing = err != nil
 }

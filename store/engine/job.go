@@ -87,17 +87,19 @@ func (s *Store) Job(ctx context.Context, id string) (j clock.JobRecord, err erro
 
 // OpenJobs returns the jobs that have not ended.
 func (s *Store) OpenJobs(ctx context.Context, limit int) ([]clock.JobRecord, error) {
-	return s.jobs(ctx, s.call, true, limit)
+	return s.jobs(ctx, true, limit)
 }
 
 // Jobs returns the newest jobs. It needs a place for a list, because people ask for it.
 func (s *Store) Jobs(ctx context.Context, limit int) ([]clock.JobRecord, error) {
-	return s.jobs(ctx, s.read, false, limit)
+	return s.jobs(ctx, false, limit)
 }
 
-func (s *Store) jobs(
-	ctx context.Context, run func(context.Context, string, func(context.Context) error) error, open bool, limit int,
-) (jobs []clock.JobRecord, err error) {
+func (s *Store) jobs(ctx context.Context, open bool, limit int) (jobs []clock.JobRecord, err error) {
+	run := s.read
+	if open {
+		run = s.call
+	}
 	err = run(ctx, "list jobs", func(ctx context.Context) error {
 		rows, err := s.driver.ReadJobs(ctx, open, limit)
 		jobs = Column(rows, (*JobRow).record)
