@@ -18,14 +18,17 @@ func FuzzCursor(f *testing.F) {
 	}
 	f.Add(clock.EncodeCursor("shop", duePosition))
 	f.Add("")
+	f.Add(clock.EncodeCursor("", clock.ListPosition{Application: "shop", BusinessID: "a"}))
 	f.Add("AQ")
 	f.Fuzz(func(t *testing.T, cursor string) {
-		p, err := clock.DecodeCursor("shop", cursor)
-		if err != nil {
-			return
-		}
-		if again := clock.EncodeCursor("shop", p); again != cursor {
-			t.Fatalf("%q and %q both stand for %+v", cursor, again, p)
+		for _, application := range []string{"shop", ""} {
+			p, err := clock.DecodeCursor(application, cursor)
+			if err != nil {
+				continue
+			}
+			if again := clock.EncodeCursor(application, p); again != cursor {
+				t.Fatalf("%q and %q both stand for %+v", cursor, again, p)
+			}
 		}
 	})
 }
@@ -44,6 +47,32 @@ func FuzzCursorRoundTrip(f *testing.F) {
 			t.Fatalf("%+v came back as %+v, %v", p, got, err)
 		}
 	})
+}
+
+func TestCursorsOfAllApplicationsComeBack(t *testing.T) {
+	for _, p := range []clock.ListPosition{{Application: "shop"}, {Application: "shop", BusinessID: "a/b ü"}} {
+		cursor := clock.EncodeCursor("", p)
+		if got, err := clock.DecodeCursor("", cursor); got != p || err != nil {
+			t.Errorf("%+v came back as %+v, %v", p, got, err)
+		}
+		for _, wrong := range []string{cursor[:len(cursor)-1], "B" + cursor[1:], cursor + "AA"} {
+			if got, err := clock.DecodeCursor("", wrong); err == nil {
+				t.Errorf("%q was read as %+v", wrong, got)
+			}
+		}
+		if got, err := clock.DecodeCursor("shop", cursor); err == nil {
+			t.Errorf("in a list of one application %q was read as %+v", cursor, got)
+		}
+	}
+	for _, cursor := range []string{
+		clock.EncodeCursor("", clock.ListPosition{Application: "a b"}),
+		clock.EncodeCursor("", clock.ListPosition{Application: "shop", BusinessID: "a\x00"}),
+		clock.EncodeCursor("shop", clock.ListPosition{BusinessID: "a"}),
+	} {
+		if got, err := clock.DecodeCursor("", cursor); err == nil {
+			t.Errorf("%q was read as %+v", cursor, got)
+		}
+	}
 }
 
 func TestCursorsOfDueListsComeBack(t *testing.T) {

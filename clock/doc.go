@@ -64,13 +64,13 @@
 // checks the table.
 //
 //	service     all calls of applications: validate, submit, read
-//	            service.go service_answer.go service_resend.go service_dead.go search.go
+//	            service.go service_answer.go service_resend.go service_dead.go search.go repeating.go
 //	writing     submitted ops, their queue, and the transactions that write them
 //	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go await.go writewatch.go
 //	background  the database's clock, copies of parts of the database, and the waits of background tasks
 //	            changepoll.go timebase.go backoff.go signal.go
 //	contracts   what the domain needs of stores, wake-ups, metrics and streams
-//	            store.go forecast.go listener.go metrics.go dropreason.go stream.go quotakeeper.go
+//	            store.go forecast.go rules.go listener.go metrics.go dropreason.go stream.go quotakeeper.go
 //	decisions   the effect of each op, and of each ring's outcome, on the row
 //	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_trigger.go decide_backfill.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
 //	requests    what applications and people ask, and its validation

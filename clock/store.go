@@ -78,12 +78,15 @@ type ListQuery struct {
 	DueAfter    Instant      // only next_try_time >= DueAfter; NoInstant: no bound
 	DueBefore   Instant      // only next_try_time < DueBefore; NoInstant: no bound
 	Prefix      string       // prefix of business_id, compared bytewise; may be empty
+	Repeating   bool         // only repeating alarms, by business id
 	After       ListPosition // where the page before has ended; zero: the first page
 	Limit       int          // 1 to MaxListLimit
 }
 
 // ByDue reports whether the list is in the order of due times.
-func (q *ListQuery) ByDue() bool { return q.DueAfter != NoInstant || q.DueBefore != NoInstant }
+func (q *ListQuery) ByDue() bool {
+	return !q.Repeating && (q.DueAfter != NoInstant || q.DueBefore != NoInstant)
+}
 
 // Validate returns an ErrInvalid that names the first offending field, or nil.
 func (q *ListQuery) Validate() error {

@@ -386,6 +386,7 @@ type NodeSteps interface {
 type Store interface {
 	clock.Store
 	clock.Directory
+	clock.RepeatingReader
 	clock.WriteProber
 	clock.Forecaster
 	clock.PendingCounter

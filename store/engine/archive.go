@@ -227,20 +227,18 @@ func restore(ctx context.Context, t WriteTx, alarms []ArchivedAlarm) ([]Restored
 		return nil, err
 	}
 	var attempts []store.AlarmAttempt
-	var zones []AlarmZone
+	var notes scheduleNotes
 	for i, a := range absent {
-		if zone := a.timeZone(); zone != "" {
-			zones = append(zones, AlarmZone{AlarmID: ids[i], TimeZone: zone})
+		if a.RepeatRule != "" {
+			alarm := a.Alarm()
+			notes.add(ids[i], &alarm)
 		}
 		for n := range a.Attempts {
 			attempts = append(attempts, store.AlarmAttempt{AlarmID: ids[i], Attempt: a.Attempts[n].attempt()})
 		}
 	}
-	if len(zones) > 0 {
-		sortZones(zones)
-		if err := t.PutZones(ctx, zones); err != nil {
-			return nil, err
-		}
+	if err := notes.put(ctx, t); err != nil {
+		return nil, err
 	}
 	if len(attempts) == 0 {
 		return effects, nil
@@ -294,15 +292,6 @@ func (a *ArchivedAlarm) Same(other *ArchivedAlarm) bool {
 	theirs, theirPayload := columns(other.Row)
 	return reflect.DeepEqual(mine, theirs) && myPayload == theirPayload &&
 		slices.EqualFunc(a.Attempts, other.Attempts, func(x, y AttemptRow) bool { return x.attempt() == y.attempt() })
-}
-
-// timeZone returns clock.Content.TimeZone of the alarm; empty if its rule cannot be read.
-func (a *ArchivedAlarm) timeZone() string {
-	if a.RepeatRule == "" {
-		return ""
-	}
-	alarm := a.Alarm()
-	return alarm.TimeZone()
 }
 
 func (a *ArchivedAlarm) key() clock.Key {

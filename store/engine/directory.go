@@ -12,9 +12,17 @@ import (
 // Applications returns the names of applications with alarms. Each name is a statement of its own: it finds one entry
 // of the index, however many alarms the applications have.
 func (s *Store) Applications(ctx context.Context, after string, limit int) (names []string, err error) {
-	err = s.read(ctx, "list applications", func(ctx context.Context) error {
+	return s.names(ctx, "list applications", s.driver.ReadNextApplication, after, limit)
+}
+
+// names returns at most limit names after the given one. next returns the first of them, or sql.ErrNoRows.
+func (s *Store) names(
+	ctx context.Context, doing string, next func(ctx context.Context, after string) (string, error), after string,
+	limit int,
+) (names []string, err error) {
+	err = s.read(ctx, doing, func(ctx context.Context) error {
 		for len(names) < limit {
-			name, err := s.driver.ReadNextApplication(ctx, after)
+			name, err := next(ctx, after)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}

@@ -28,6 +28,7 @@ type Driver interface {
 	Tokens
 	Acts
 	Zones
+	Repeating
 	Jobs
 	Steps
 	Writes
@@ -136,6 +137,7 @@ type ListQuery struct {
 	End         string        // end of the range, exclusive; not after the smallest string behind all business ids with the prefix
 	Limit       int
 	Attention   bool // States has only states of the index alarm_attention; never set without Traits.IndexesAttention
+	Repeating   bool // of the repeating alarms alone, whatever their states; an alarm that repeated once may be among them
 }
 
 // DueReads read the due index alone. They take no locks.

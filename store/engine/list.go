@@ -32,7 +32,10 @@ func (s *Store) List(
 	}
 	l := list{query: q, take: take, next: q.After}
 	err = s.read(ctx, "list", func(ctx context.Context) error {
-		if q.ByDue() {
+		switch {
+		case q.Repeating:
+			return s.listRepeating(ctx, &l)
+		case q.ByDue():
 			return s.listByDue(ctx, &l)
 		}
 		return s.listByID(ctx, &l)

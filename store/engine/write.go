@@ -117,6 +117,9 @@ type WriteTx interface {
 	// PutZones notes the time zones of rows that this transaction has inserted or rewritten. zones has at least one
 	// element, by id.
 	PutZones(ctx context.Context, zones []AlarmZone) error
+	// PutRepeating notes alarms with a rule that this transaction has inserted or rewritten. alarms has at least one
+	// element, by id. An engine with an index of such alarms alone does nothing.
+	PutRepeating(ctx context.Context, alarms []AlarmKey) error
 	// Restore inserts rows with all their columns, and returns their ids in order. The database gives the ids, unless a
 	// row has one. The keys were just read as absent. If one exists nevertheless, Restore returns ErrKeyExists, or an
 	// error that replays the transaction.
@@ -206,10 +209,7 @@ func applyGroup(
 	if err := w.decideRest(ctx); err != nil {
 		return nil, err
 	}
-	if zones := zonesOf(w.decisions); len(zones) > 0 {
-		return w.decisions, w.tx.PutZones(ctx, zones)
-	}
-	return w.decisions, nil
+	return w.decisions, w.noteSchedules(ctx)
 }
 
 // write is the state of one call of applyGroup.
@@ -221,6 +221,19 @@ type write struct {
 	decisions      []clock.Decision // in the order of Ops; Verdict 0 means undecided
 	loadedBytes    int              // bytes of stored payloads read so far
 	largestPayload int              // most bytes that the next row's payload may have
+}
+
+// noteSchedules notes the time zones and the rules of the alarms that the decisions created or gave new content.
+func (w *write) noteSchedules(ctx context.Context) error {
+	var notes scheduleNotes
+	for i := range w.decisions {
+		switch d := &w.decisions[i]; d.Verdict {
+		case clock.Create, clock.Replace, clock.Rearm:
+			notes.add(d.Alarm.ID, &d.Alarm)
+		default:
+		}
+	}
+	return notes.put(ctx, w.tx)
 }
 
 // insertFirst inserts the sets that create an alarm if their key is new, and decides the sets with a new key.

@@ -56,22 +56,33 @@ func (s *Store) ChangeZoneState(ctx context.Context, revision int64, document st
 	return written, err
 }
 
-// zonesOf returns the time zones of the alarms that the decisions created or gave new content, by id.
-func zonesOf(decisions []clock.Decision) (zones []AlarmZone) {
-	for i := range decisions {
-		switch d := &decisions[i]; d.Verdict {
-		case clock.Create, clock.Replace, clock.Rearm:
-			if zone := d.Alarm.TimeZone(); zone != "" {
-				zones = append(zones, AlarmZone{AlarmID: d.Alarm.ID, TimeZone: zone})
-			}
-		default:
-		}
-	}
-	sortZones(zones)
-	return zones
+// scheduleNotes are the notes on the schedules of alarms that a transaction has written.
+type scheduleNotes struct {
+	zones     []AlarmZone
+	repeating []AlarmKey
 }
 
-// sortZones sorts by id, so that no two transactions wait for each other's rows.
-func sortZones(zones []AlarmZone) {
-	slices.SortFunc(zones, func(a, b AlarmZone) int { return cmp.Compare(a.AlarmID, b.AlarmID) })
+// add notes the schedule of an alarm.
+func (n *scheduleNotes) add(id int64, a *clock.Alarm) {
+	if zone := a.TimeZone(); zone != "" {
+		n.zones = append(n.zones, AlarmZone{AlarmID: id, TimeZone: zone})
+	}
+	if a.Repeat != nil {
+		n.repeating = append(n.repeating, AlarmKey{AlarmID: id, Key: a.Key})
+	}
+}
+
+// put writes the notes by id, so that no two transactions wait for each other's rows.
+func (n *scheduleNotes) put(ctx context.Context, t WriteTx) error {
+	slices.SortFunc(n.zones, func(a, b AlarmZone) int { return cmp.Compare(a.AlarmID, b.AlarmID) })
+	slices.SortFunc(n.repeating, func(a, b AlarmKey) int { return cmp.Compare(a.AlarmID, b.AlarmID) })
+	if len(n.zones) > 0 {
+		if err := t.PutZones(ctx, n.zones); err != nil {
+			return err
+		}
+	}
+	if len(n.repeating) == 0 {
+		return nil
+	}
+	return t.PutRepeating(ctx, n.repeating)
 }

@@ -20,7 +20,7 @@ var repeatedStatements = []string{
 	dbsqlc.InsertShards,
 	dbsqlc.LockAlarms, dbsqlc.LockAlarmsBriefly, dbsqlc.LockAlarmsWaiting, dbsqlc.LockAlarmsAtOnce, dbsqlc.ReadAlarms,
 	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished,
-	dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.AddActs,
+	dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.PutRepeating, dbsqlc.AddActs,
 }
 
 func TestStatementsOfManyRowsHaveTheirMarkers(t *testing.T) {

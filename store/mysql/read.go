@@ -19,7 +19,7 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms).
+// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	query, args := listStatement(q)
 	rows, err := d.reads.QueryContext(ctx, query, args...) //nolint:rowserrcheck // EachRow returns it
@@ -30,8 +30,11 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 	return engine.EachRow(ctx, rows, take)
 }
 
-// listStatement returns the statement ListAlarms and its arguments in order.
+// listStatement returns the statement of a list and its arguments in order.
 func listStatement(q *engine.ListQuery) (query string, args []any) {
+	if q.Repeating {
+		return dbsqlc.ListRepeating, []any{q.Application, q.After, q.Prefix, q.End, q.Prefix, q.Limit}
+	}
 	query = strings.Replace(dbsqlc.ListAlarms, "/*SLICE:states*/?", strings.Repeat(",?", len(q.States))[1:], 1)
 	args = append(args, q.Application, q.After, q.Prefix, q.End, q.Prefix)
 	for _, state := range q.States {

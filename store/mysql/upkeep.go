@@ -16,7 +16,8 @@ func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64)
 	return d.q.ListEnding(ctx, d.upkeep, dbsqlc.ListEndingParams{Ids: ids, Now: int64(now)})
 }
 
-// DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf).
+// DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf,
+// DeleteRepeatingOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
 	b := bulk{DBTX: d.upkeep, rows: p.Shards, args: finishedArgs(p.Shards, p.Before, p.Limit)}
 	ids, err := d.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{Limit_2: int32(p.Limit)})
@@ -38,9 +39,12 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 		if err := d.q.DeleteZonesOf(ctx, t, free); err != nil {
 			return err
 		}
+		if err := d.q.DeleteRepeatingOf(ctx, t, free); err != nil {
+			return err
+		}
 		n, err := d.q.PurgeAlarms(ctx, t,
 			dbsqlc.PurgeAlarmsParams{Ids: free, Earlier: int64(p.Before), Settled: int64(p.Settled)})
-		if deleted = int(n); err == nil && deleted != len(free) { // an alarm was armed again: it must keep its attempts and its time zone
+		if deleted = int(n); err == nil && deleted != len(free) { // an alarm was armed again: it keeps its attempts and schedule
 			return engine.ErrReplay
 		}
 		return err

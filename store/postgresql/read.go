@@ -19,14 +19,20 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListAttention).
+// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListAttention,
+// ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
-	statement := dbsqlc.ListAlarms
-	if q.Attention {
+	statement, args := dbsqlc.ListAlarms, []any{q.Application, q.After, q.Prefix, q.End}
+	switch {
+	case q.Repeating:
+		statement = dbsqlc.ListRepeating
+	case q.Attention:
 		statement = dbsqlc.ListAttention
 	}
-	rows, err := d.reads.Query(ctx, statement, q.Application, q.After, q.Prefix, q.End,
-		engine.Column(q.States, func(state *clock.State) int64 { return int64(*state) }), int32(q.Limit))
+	if !q.Repeating {
+		args = append(args, engine.Column(q.States, func(state *clock.State) int64 { return int64(*state) }))
+	}
+	rows, err := d.reads.Query(ctx, statement, append(args, int32(q.Limit))...)
 	if err != nil {
 		return err
 	}

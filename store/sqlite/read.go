@@ -36,7 +36,7 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 }
 
 // ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the
-// context ends (ListAlarms, ListAttention).
+// context ends (ListAlarms, ListAttention, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	conn, err := d.reads.Conn(ctx)
 	if err != nil {
@@ -44,7 +44,10 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 	}
 	defer func() { _ = conn.Close() }()
 	text := dbsqlc.ListAlarms
-	if q.Attention {
+	switch {
+	case q.Repeating:
+		text = dbsqlc.ListRepeating
+	case q.Attention:
 		text = dbsqlc.ListAttention
 	}
 	statement, err := conn.PrepareContext(ctx, text)
@@ -57,7 +60,7 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 		States: jsonNumbers(q.States), RowLimit: 1,
 	}
 	for range q.Limit {
-		rows, err := d.q.ListAlarms(ctx, prepared{statement}, p)
+		rows, err := d.nextListed(ctx, prepared{statement}, q, p)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -68,6 +71,18 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 		p.Lower = successor(row.BusinessID)
 	}
 	return nil
+}
+
+// nextListed reads the next row of a list by its prepared statement.
+func (d *Driver) nextListed(
+	ctx context.Context, statement prepared, q *engine.ListQuery, p dbsqlc.ListAlarmsParams,
+) ([]dbsqlc.Alarm, error) {
+	if !q.Repeating {
+		return d.q.ListAlarms(ctx, statement, p)
+	}
+	return d.q.ListRepeating(ctx, statement, dbsqlc.ListRepeatingParams{
+		Application: p.Application, Lower: p.Lower, Upper: p.Upper, RowLimit: p.RowLimit,
+	})
 }
 
 // ReadListBound finds two neighbouring business ids (ListBound).

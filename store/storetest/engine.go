@@ -201,11 +201,15 @@ type fixture struct {
 	distributed bool          // Engine.Distributed
 }
 
-// empty deletes all alarms with their time zones, nodes with their steps, settings and tokens, and frees all shards.
+// empty deletes all alarms with the notes on their schedules, nodes with their steps, settings and tokens. It frees all
+// shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
 	f.exec("DELETE FROM zoned_alarm")
+	if f.dialect == goose.DialectMySQL {
+		f.exec("DELETE FROM repeating_alarm")
+	}
 	f.exec("DELETE FROM bulk_job")
 	f.exec("DELETE FROM alarm")
 	f.exec("DELETE FROM node")

@@ -229,6 +229,12 @@ type NodeStep struct {
 	Figures     string
 }
 
+type RepeatingAlarm struct {
+	AlarmID     int64
+	Application string
+	BusinessID  string
+}
+
 type RetryReport struct {
 	ID              int64
 	Application     string

@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/clockd/clockd/clock"
+)
+
+// testRepeatingLists demands that a list of repeating alarms has each of them, and no other alarm, until it is purged.
+func testRepeatingLists(t *testing.T, f *fixture) {
+	const zone = "Europe/Berlin"
+	daily := cronIn("0 8 * * *", "UTC")
+	f.set(t0, set("cron", t0, cronIn("30 2 * * *", zone)), set("daily-a", t0, daily), set("daily-b", t0, daily),
+		set("local", t0, localTime("2027-03-28T12:00:00", zone)), set("once", t0), set("period", t0, repeating(t0, nil)),
+		set("period", t0, inApplication("bank"), repeating(t0, nil)), set("once", t0, inApplication("till")))
+	repeats := clock.ListQuery{Repeating: true}
+	f.wantList("repeating alarms", repeats, "cron", "daily-a", "daily-b", "period")
+	for _, a := range f.list(repeats) {
+		f.want(a)
+	}
+	for limit := 1; limit < 6; limit++ {
+		var got []string
+		for after := (clock.ListPosition{}); ; after.BusinessID = got[len(got)-1] {
+			page := f.list(clock.ListQuery{Repeating: true, After: after, Limit: limit})
+			for _, a := range page {
+				got = append(got, a.BusinessID)
+			}
+			if len(page) < limit {
+				break
+			}
+		}
+		same(t, fmt.Sprint("repeating alarms by ", limit), got, []string{"cron", "daily-a", "daily-b", "period"})
+	}
+	f.wantList("prefix", clock.ListQuery{Repeating: true, Prefix: "daily-"}, "daily-a", "daily-b")
+	f.wantList("other application", clock.ListQuery{Repeating: true, Application: "bank"}, "period")
+	f.wantList("application without any", clock.ListQuery{Repeating: true, Application: "till"})
+	f.write(t0+1, pause("daily-a"), cancel("cron"))
+	f.wantList("paused", clock.ListQuery{Repeating: true, States: []clock.State{clock.Paused}}, "daily-a")
+	f.wantList("ended", clock.ListQuery{Repeating: true, States: []clock.State{clock.Cancelled, clock.Dead}}, "cron")
+	f.wantList("due", clock.ListQuery{Repeating: true, DueAfter: t0, DueBefore: clock.MaxInstant}, "daily-b", "period")
+
+	f.write(t0+2, set("once", t0, daily), set("daily-b", t0), set("cron", t0, daily))
+	f.wantList("after other sets", repeats, "cron", "daily-a", "once", "period")
+	f.exec("UPDATE alarm SET repeat_rule = 'x' WHERE business_id = 'daily-a'")
+	f.wantList("with a rule that cannot be read", repeats, "cron", "daily-a", "once", "period")
+
+	f.write(t0+3, cancel("once"), cancel("daily-b"))
+	if _, err := f.Purge(t.Context(), t0+4, t0+4, 10); err != nil {
+		t.Fatal(err)
+	}
+	f.wantList("after the purge", repeats, "cron", "daily-a", "period")
+	if f.dialect == goose.DialectMySQL {
+		same(t, "notes after the purge", f.count("repeating_alarm"), 4)
+	}
+}
+
+// testRepeatingScan demands that a list goes on behind many repeating alarms that it does not select.
+func testRepeatingScan(t *testing.T, f *fixture) {
+	const many = 1200
+	ops := make([]clock.Op, many)
+	for i := range ops {
+		ops[i] = set(fmt.Sprintf("a-%04d", i), t0, repeating(t0, nil))
+	}
+	f.set(t0, ops...)
+	f.set(t0, set("b", t0, repeating(t0, nil)))
+	f.write(t0+1, pause("b"), pause("a-0003"))
+	q := clock.ListQuery{
+		Application: app, Repeating: true, States: []clock.State{clock.Paused},
+		DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 10,
+	}
+	next, err := f.List(t.Context(), q, func(*clock.Alarm) bool { return true })
+	ok(t, err, "list")
+	same(t, "end of the first page", next, clock.ListPosition{BusinessID: "a-0999"})
+	f.wantList("all pages", q, "a-0003", "b")
+}
+
+// testRules reads the rules of the alarms that ring, and counts all.
+func testRules(t *testing.T, f *fixture) {
+	period := repeating(t0, nil)
+	f.set(t0, set("a", t0, cronIn("0 8 * * *", "UTC")), set("b", t0, period), set("c", t0, period), set("d", t0, period),
+		set("once", t0), set("x", t0, inApplication("bank"), period))
+	f.write(t0+1, pause("b"))
+	f.exec("UPDATE alarm SET repeat_rule = 'x' WHERE business_id = 'd'")
+	rules := func(limit int) clock.Rules {
+		r, err := f.Rules(t.Context(), app, limit)
+		ok(t, err, "read rules")
+		return r
+	}
+	all := rules(100)
+	same(t, "read", []int64{all.Read, all.Total}, []int64{4, 4})
+	same(t, "alarms with a rule", len(all.Alarms), 2)
+	for i, id := range []string{"a", "c"} {
+		a, got := f.get(id), all.Alarms[i]
+		same(t, id, got.Alarm.BusinessID, id)
+		same(t, "next try of "+id, got.NextTryTime, a.NextTryTime)
+		same(t, "occurrence of "+id, got.Current, a.Progress.Current)
+		same(t, "rule of "+id, got.Rule.Encode(), a.Repeat.Encode())
+	}
+	some := rules(2)
+	same(t, "read up to a limit", []int64{some.Read, some.Total}, []int64{2, 4})
+	same(t, "rules up to a limit", len(some.Alarms), 1)
+	names, err := f.RepeatingApplications(t.Context(), "", 10)
+	ok(t, err, "list applications with repeating alarms")
+	same(t, "applications", names, []string{"bank", app})
+	names, err = f.RepeatingApplications(t.Context(), "bank", 1)
+	ok(t, err, "list applications with repeating alarms")
+	same(t, "applications behind one", names, []string{app})
+}
+
+// testRepeatingRestore demands that restored alarms are found by their rules.
+func testRepeatingRestore(t *testing.T, f *fixture) {
+	f.set(t0, set("cron", t0, cronIn("0 8 * * *", "UTC")), set("once", t0), set("period", t0, repeating(t0, nil)))
+	before := f.archive(0)
+	f.removeAlarms()
+	if f.dialect == goose.DialectMySQL {
+		f.exec("DELETE FROM repeating_alarm")
+	}
+	f.restore(before)
+	f.wantList("restored", clock.ListQuery{Repeating: true}, "cron", "period")
+}
+
+// testRepeatingUpgrade demands that the alarms of a schema without lists of repeating alarms are found after its
+// migration.
+func testRepeatingUpgrade(t *testing.T, e Engine) {
+	db := e.New(t)
+	f := &fixture{t: t, db: db, Store: db.Open(t), dialect: e.Dialect}
+	ok(t, f.Migrate(t.Context()), "migrate")
+	ok(t, f.Check(t.Context()), "check")
+	f.set(t0, set("cron", t0, cronIn("0 8 * * *", "UTC")), set("once", t0),
+		set("local", t0, localTime("2027-03-28T12:00:00", "Europe/Berlin")),
+		set("period", t0, inApplication("bank"), repeating(t0, nil)))
+	if e.Dialect == goose.DialectMySQL {
+		f.exec("DROP TABLE repeating_alarm")
+	} else {
+		f.exec("DROP INDEX alarm_repeating")
+	}
+	f.exec("DELETE FROM goose_db_version WHERE version_id = 23")
+	ok(t, f.Migrate(t.Context()), "migrate")
+	f.wantList("repeating alarms", clock.ListQuery{Repeating: true}, "cron")
+	f.wantList("repeating alarms of the other application", clock.ListQuery{Repeating: true, Application: "bank"}, "period")
+}
