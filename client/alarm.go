@@ -44,6 +44,7 @@ type Alarm struct {
 	Traceparent string
 
 	Repeat          *Repeat     // rule of a repeating alarm; nil: the alarm rings once
+	RepeatSentence  string      // when the rule rings, in words; empty without Repeat
 	Occurrence      *Occurrence // current occurrence; nil without Repeat
 	RepeatEnded     bool        // the alarm repeated before this Set, which had no rule, and rings once now; only Set returns it
 	NextOccurrences []time.Time // the next three occurrences, the current one first; empty when the alarm is over
@@ -119,6 +120,7 @@ type alarmFields struct {
 	Traceparent string   `json:"traceparent"`
 
 	Repeat          *Repeat     `json:"repeat"`
+	RepeatSentence  string      `json:"repeat_sentence"`
 	Occurrence      *Occurrence `json:"occurrence"`
 	NextOccurrences []time.Time `json:"next_occurrences"`
 	RepeatEnded     bool        `json:"repeat_ended"`
@@ -160,9 +162,9 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 		NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
 		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority,
 		Delivery: f.Delivery, Target: f.Target,
-		Traceparent: f.Traceparent, Repeat: f.Repeat, Occurrence: f.Occurrence, NextOccurrences: f.NextOccurrences,
-		RepeatEnded: f.RepeatEnded,
-		RetryTimes:  f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
+		Traceparent: f.Traceparent, Repeat: f.Repeat, RepeatSentence: f.RepeatSentence, Occurrence: f.Occurrence,
+		NextOccurrences: f.NextOccurrences, RepeatEnded: f.RepeatEnded,
+		RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,
 		Answer: f.Answer, AnsweredBy: f.AnsweredBy, AnsweredAt: f.AnsweredAt,
 		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt, FinishedAt: f.FinishedAt, Attempts: f.Attempts,
 		Blockers: f.Blockers,

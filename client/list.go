@@ -31,9 +31,29 @@ func (c *Client) Page(ctx context.Context, application string, f Filter) (*Page,
 	return read[Page](ctx, c, f.query().of(alarmsPath(application)))
 }
 
+// RepeatingPage reads one page of the repeating alarms of an application; empty: of all applications.
+func (c *Client) RepeatingPage(ctx context.Context, application string, f Filter) (*Page, error) {
+	q := f.query()
+	q.text("application", application)
+	return read[Page](ctx, c, q.of("/v1/repeating"))
+}
+
 // List reads alarms page by page, in the bytewise order of their business ids, or with a due range in the order of
 // their due times. An error ends the list.
 func (c *Client) List(ctx context.Context, application string, f Filter) iter.Seq2[*Alarm, error] {
+	return pages(ctx, application, f, c.Page)
+}
+
+// Repeating reads the repeating alarms of an application page by page; empty: of all applications. They come in the
+// bytewise order of application and business id, also with a due range. An error ends the list.
+func (c *Client) Repeating(ctx context.Context, application string, f Filter) iter.Seq2[*Alarm, error] {
+	return pages(ctx, application, f, c.RepeatingPage)
+}
+
+// pages reads alarms with a function that reads a page.
+func pages(
+	ctx context.Context, application string, f Filter, page func(context.Context, string, Filter) (*Page, error),
+) iter.Seq2[*Alarm, error] {
 	return func(yield func(*Alarm, error) bool) {
 		left := f.Limit
 		for {
@@ -41,7 +61,7 @@ func (c *Client) List(ctx context.Context, application string, f Filter) iter.Se
 			if left > 0 {
 				f.Limit = min(left, maxPage)
 			}
-			p, err := c.Page(ctx, application, f)
+			p, err := page(ctx, application, f)
 			if err != nil {
 				yield(nil, err)
 				return

@@ -82,7 +82,8 @@ var routeNeeds = map[string]string{
 	"setAlarm": "write", "cancelAlarm": "write", "batchAlarms": "write",
 	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "previewRepeat": "read", "listEvents": "read",
 	"getSettings": "read", "listSettings": "read",
-	"listApplications": "read", "searchAlarms": "read", "getForecast": "read", "listBulk": "read", "getBulk": "read",
+	"listApplications": "read", "searchAlarms": "read", "listRepeating": "read",
+	"getForecast": "read", "listBulk": "read", "getBulk": "read",
 	"getCaller": "read", "startSession": "read", "endOwnSession": "read", "endSession": "admin", "listTokens": "admin",
 	"getSignIn": "", "beginSignIn": "", "finishSignIn": "",
 	"startBulk": "operate", "stopBulk": "operate", "listNodes": "read", "getStats": "read", "listRecentTries": "read", "openapi": "read",
@@ -269,6 +270,9 @@ func TestListsShowCoveredApplicationsAlone(t *testing.T) {
 	h := start(t, func(su *setup) {
 		found = &fixedSearch{store: su.store}
 		su.deps.Access, su.deps.Search, su.deps.Stats = tokens.watch(), found, twoApplications{}
+		su.deps.Repeating = &fixedRepeating{
+			store: su.store, keys: []clock.Key{{Application: "bank", BusinessID: "x"}, {Application: "shop", BusinessID: "b"}},
+		}
 		su.deps.Nodes = func(context.Context) (NodesView, error) {
 			return NodesView{Self: "a", Nodes: []NodeView{{Name: "a", Applications: []string{"bank", "shop"}}}}, nil
 		}
@@ -298,6 +302,11 @@ func TestListsShowCoveredApplicationsAlone(t *testing.T) {
 		t.Error("the search looks into other applications")
 	}
 	h.expect(403, clock.CodeForbidden, "GET", "/v1/search?q=1&application=bank", "", shop)
+	body := text("/v1/repeating", shop)
+	if strings.Contains(body, "bank") || !strings.Contains(body, `"business_id":"b"`) {
+		t.Errorf("repeating alarms: %s", body)
+	}
+	h.expect(403, clock.CodeForbidden, "GET", "/v1/repeating?application=bank", "", shop)
 }
 
 // twoApplications has the figures of one step.

@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +16,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/front"
 )
 
 func (s *Server) list(c echo.Context) error {
@@ -28,15 +28,21 @@ func (s *Server) list(c echo.Context) error {
 	}
 	p := listPage{memory: s.front.Memory, blockers: s.blockers}
 	defer p.release()
-	if err := s.fill(c, &p, q); err != nil {
+	if err := s.fill(c, &p, q, s.alarms.List); err != nil {
 		return err
 	}
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end(q.Application))
 }
 
+// readList passes the alarms of a query to take until take returns false. next is where the list goes on; zero:
+// nowhere.
+type readList func(
+	ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool,
+) (next clock.ListPosition, err error)
+
 // fill adds alarms to the page until the page is full, the list ends, or a statement has found fewer alarms than it
 // could: then it has looked at as many alarms as it may.
-func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery) error {
+func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery, read readList) error {
 	if !p.begin() {
 		return tooManyResponses()
 	}
@@ -45,7 +51,7 @@ func (s *Server) fill(c echo.Context, p *listPage, q clock.ListQuery) error {
 	for limit := q.Limit; ; {
 		q.Limit = min(limit-p.count, listRead)
 		before := p.count
-		next, err := s.alarms.List(ctx, q, p.add)
+		next, err := read(ctx, q, p.add)
 		if err != nil {
 			return readFailure(ctx, err)
 		}
@@ -100,30 +106,54 @@ var listParams = map[string]func(q *clock.ListQuery, value string) error{
 	},
 }
 
-// listQuery reads the request's query. Only the parameter state may occur more than once.
+// listQuery reads the query of a list of the application that the path names.
 func listQuery(c echo.Context) (clock.ListQuery, error) {
-	q := clock.ListQuery{DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: clock.DefaultListLimit}
-	var err error
-	if q.Application, err = applicationOf(c); err != nil {
-		return q, err
-	}
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	application, err := applicationOf(c)
 	if err != nil {
-		return q, &front.Problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
-			Detail: "the query cannot be decoded: " + err.Error()}
+		return clock.ListQuery{}, err
+	}
+	values, err := queryValues(c)
+	if err != nil {
+		return clock.ListQuery{}, err
+	}
+	return filterQuery(application, values)
+}
+
+// repeatingQuery reads the query of a list of repeating alarms.
+func repeatingQuery(c echo.Context) (clock.ListQuery, error) {
+	values, err := queryValues(c)
+	if err != nil {
+		return clock.ListQuery{}, err
+	}
+	if len(values["application"]) > 1 {
+		return clock.ListQuery{}, duplicateField("application")
+	}
+	application, err := applicationParam(values)
+	if err != nil {
+		return clock.ListQuery{}, err
+	}
+	values.Del("application")
+	return filterQuery(application, values, "application")
+}
+
+// filterQuery reads the query of a list; an empty application: of all. Only the parameter state may occur more than
+// once. read are the names of parameters that were read already.
+func filterQuery(application string, values url.Values, read ...string) (clock.ListQuery, error) {
+	q := clock.ListQuery{
+		Application: application, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: clock.DefaultListLimit,
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if err := listParam(&q, name, values[name]); err != nil {
+		if err := listParam(&q, name, values[name], read); err != nil {
 			return q, err
 		}
 	}
 	return q, nil
 }
 
-func listParam(q *clock.ListQuery, name string, values []string) error {
+func listParam(q *clock.ListQuery, name string, values, read []string) error {
 	take, known := listParams[name]
 	if !known {
-		names := slices.Sorted(maps.Keys(listParams))
+		names := slices.Sorted(slices.Values(slices.Concat(read, slices.Collect(maps.Keys(listParams)))))
 		return clock.Invalid(codeUnknownParameter, name,
 			fmt.Sprintf("unknown parameter %q; known are %s", name, strings.Join(names, ", ")))
 	}

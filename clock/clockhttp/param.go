@@ -44,10 +44,9 @@ func parseNumber(text, name string, most int) (int, error) {
 // queryParams returns the parameters of a request that may have these and no others, each once. names is in the order
 // of the alphabet.
 func queryParams(c echo.Context, names ...string) (url.Values, error) {
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	values, err := queryValues(c)
 	if err != nil {
-		return nil, &front.Problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
-			Detail: "the query cannot be decoded: " + err.Error()}
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if len(names) == 0 {
@@ -61,6 +60,16 @@ func queryParams(c echo.Context, names ...string) (url.Values, error) {
 		if len(values[name]) > 1 {
 			return nil, duplicateField(name)
 		}
+	}
+	return values, nil
+}
+
+// queryValues returns the parameters of a request.
+func queryValues(c echo.Context) (url.Values, error) {
+	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return nil, &front.Problem{Status: http.StatusBadRequest, Code: codeInvalidPath,
+			Detail: "the query cannot be decoded: " + err.Error()}
 	}
 	return values, nil
 }

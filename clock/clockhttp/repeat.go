@@ -164,6 +164,7 @@ func appendRepeat(b []byte, a *clock.Alarm) []byte {
 		return append(b, `,"repeat":null,"occurrence":null`...)
 	}
 	b = appendRule(append(b, `,"repeat":`...), a.Repeat)
+	b = appendString(append(b, `,"repeat_sentence":`...), a.Repeat.Sentence())
 	p := &a.Progress
 	b = strconv.AppendInt(append(b, `,"occurrence":{"number":`...), p.Current.Number, 10)
 	b = appendInstant(append(b, `,"at":`...), clock.Instant(p.Current.At))

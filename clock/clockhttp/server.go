@@ -43,6 +43,7 @@ type Deps struct {
 	Pulls      Pulls                           // source of the rings that workers reserve; nil: none can be reserved
 	Settings   Settings                        // settings of applications; nil: requests for them are 503
 	Search     Search                          // finder of alarms; nil: GET /v1/search is 503
+	Repeating  Repeating                       // lister of repeating alarms; nil: GET /v1/repeating is 503
 	Known      Applications                    // reader of the known applications; nil: GET /v1/applications is 503
 	Blockers   Blockers                        // reasons why due alarms wait; nil: reads of alarms show none
 	Forecast   Forecast                        // counter of alarms by due time; nil: GET /v1/forecast is 503
@@ -77,6 +78,7 @@ type Server struct {
 
 	settings  Settings
 	search    Search
+	repeating Repeating
 	known     Applications
 	blockers  Blockers
 	forecast  Forecast
@@ -113,8 +115,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
-		search: deps.Search, known: deps.Known, blockers: deps.Blockers, forecast: deps.Forecast, bulk: deps.Bulk,
-		stats: deps.Stats, recent: deps.Recent,
+		search: deps.Search, repeating: deps.Repeating, known: deps.Known, blockers: deps.Blockers,
+		forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats, recent: deps.Recent,
 		audit: deps.Audit, sessions: deps.Sessions, signIn: deps.SignIn, signInLog: rate.NewLimiter(1, 10),
 		requestIDs: front.NewRequestIDs(),
 		refusals:   briefResponses{writeTimeout: cfg.WriteTimeout},
@@ -210,6 +212,7 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 		{name: "listApplications", method: http.MethodGet, path: "/v1/applications", need: read,
 			handle: s.listApplications},
 		{name: "searchAlarms", method: http.MethodGet, path: "/v1/search", need: read, handle: s.searchAlarms},
+		{name: "listRepeating", method: http.MethodGet, path: "/v1/repeating", need: read, handle: s.listRepeating},
 		{name: "getForecast", method: http.MethodGet, path: "/v1/forecast", need: read, handle: s.showForecast},
 		{name: "getSettings", method: http.MethodGet, path: settingsPath, need: read, handle: s.getSettings},
 		{name: "changeSettings", method: http.MethodPut, path: settingsPath, need: change,

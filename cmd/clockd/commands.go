@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"time"
 
@@ -245,16 +245,20 @@ func (g *getCommand) Run() error {
 	return err
 }
 
-// listCommand lists alarms.
-type listCommand struct {
-	Application string `arg:"" help:"Application whose alarms to list."`
-	clientFlags
-
+// listFlags select the alarms of a list.
+type listFlags struct {
 	State     []string `placeholder:"STATE,..." values:"scheduled,ringing,rung,expired,dead,cancelled,paused" help:"Only alarms in these states: scheduled, ringing, rung, expired, dead, cancelled, paused."`
 	DueAfter  string   `placeholder:"TIME" help:"Only alarms due at this time or later."`
 	DueBefore string   `placeholder:"TIME" help:"Only alarms due before this time."`
 	Prefix    string   `help:"Only alarms whose business id begins with this text."`
 	Limit     int      `default:"100" help:"Most alarms to list; 0: all."`
+}
+
+// listCommand lists alarms.
+type listCommand struct {
+	Application string `arg:"" help:"Application whose alarms to list."`
+	clientFlags
+	listFlags
 }
 
 // Run reads page after page and prints a table, or with --json one line for each alarm.
@@ -271,26 +275,31 @@ func (l *listCommand) Run() error {
 	if l.JSON {
 		heading = ""
 	}
-	table, listed := newTable(heading), 0
-	for a, err := range server.List(context.Background(), l.Application, filter) {
+	listed, err := listAlarms(server.List(context.Background(), l.Application, filter), newTable(heading), l.row)
+	if err == nil && listed == 0 {
+		l.remarkUnknown(l.Application)
+	}
+	return l.explained(err)
+}
+
+// listAlarms prints the alarms of a list, each with row, and returns their number.
+func listAlarms(
+	alarms iter.Seq2[*client.Alarm, error], rows *table, row func(*table, *client.Alarm) error,
+) (listed int, err error) {
+	for a, err := range alarms {
 		if err != nil {
-			return errors.Join(table.abort(), l.explained(err))
+			_ = rows.abort() // the error of the list says more
+			return listed, err
 		}
-		if err := l.row(table, a); err != nil {
-			return err
+		if err := row(rows, a); err != nil {
+			return listed, err
 		}
 		listed++
 	}
-	if err := table.end(); err != nil {
-		return err
-	}
-	if listed == 0 {
-		l.remarkUnknown(l.Application)
-	}
-	return nil
+	return listed, rows.end()
 }
 
-func (l *listCommand) filter() (f client.Filter, err error) {
+func (l *listFlags) filter() (f client.Filter, err error) {
 	f = client.Filter{States: states(l.State), Prefix: l.Prefix, Limit: max(0, l.Limit)}
 	if f.DueAfter, err = instantFlag("due-after", l.DueAfter); err != nil {
 		return f, err

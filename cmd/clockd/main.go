@@ -27,7 +27,7 @@ type cli struct {
 	Search        searchCommand        `cmd:"" help:"Find alarms by a business id in all applications, by a message id, or by the beginning of a business id."`
 	Events        eventsCommand        `cmd:"" help:"Show what is known about the life of an alarm."`
 	Occurrences   occurrencesCommand   `cmd:"" help:"Show the next occurrences of a repeating alarm."`
-	Repeat        repeatCommand        `cmd:"" help:"Try out the rules of repeating alarms."`
+	Repeat        repeatCommand        `cmd:"" help:"List repeating alarms, and try out rules."`
 	Kick          kickCommand          `cmd:"" help:"Schedule dead and expired alarms again."`
 	Bulk          bulkCommand          `cmd:"" help:"Cancel, kick, discard, pause, resume or shift all alarms that a filter selects."`
 	Pause         pauseCommand         `cmd:"" help:"Keep an alarm from ringing until it is resumed."`

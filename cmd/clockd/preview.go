@@ -13,9 +13,10 @@ import (
 	"github.com/clockd/clockd/clock/repeat"
 )
 
-// repeatCommand tries out rules.
+// repeatCommand is about rules.
 type repeatCommand struct {
-	Preview previewCommand `cmd:"" help:"Show when a rule rings, without an alarm and without a server."`
+	List    repeatListCommand `cmd:"" help:"List repeating alarms, of all applications or of one."`
+	Preview previewCommand    `cmd:"" help:"Show when a rule rings, without an alarm and without a server."`
 }
 
 // previewCommand shows when a rule rings. It needs no server: the time-zone data is in the program.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
-	"github.com/clockd/clockd/clock/repeat"
 )
 
 // repeatFlags are the options of an alarm that rings again.
@@ -85,8 +84,8 @@ func describeRepeat(a *client.Alarm) string {
 		return ""
 	}
 	var b strings.Builder
-	if rule, err := repeat.Parse(specOf(a.Repeat)); err == nil { // else the server is newer than this program
-		fmt.Fprintf(&b, "  rings %s\n", rule.Sentence())
+	if a.RepeatSentence != "" { // else the server is older than this program
+		fmt.Fprintf(&b, "  rings %s\n", a.RepeatSentence)
 	}
 	fmt.Fprintf(&b, "  repeats: %s", schedule(a.Repeat))
 	for _, option := range []struct{ name, value string }{
