@@ -87,7 +87,7 @@ const view = (name, state = {}) => `?${new URLSearchParams({view: name, ...state
 const alarmView = (application, id) => view('alarm', {application, id});
 
 const pages = {
-  overview: view('overview'), alarms: view('alarms', {application: 'shop'}), 'alarms-none': view('alarms', {application: 'shop', prefix: 'nothing'}), applications: view('applications'),
+  overview: view('overview'), repeating: view('repeating'), 'repeating-none': view('repeating', {application: 'bank'}), alarms: view('alarms', {application: 'shop'}), 'alarms-none': view('alarms', {application: 'shop', prefix: 'nothing'}), applications: view('applications'),
   application: view('application', {application: 'shop'}), dead: view('dead'), 'dead-causes': view('dead', {application: 'shop'}), nodes: view('nodes'), rings: view('rings'), 'jobs-none': view('jobs', {application: 'bank'}), audit: view('audit'), tokens: view('tokens'), forecast: view('forecast', {by: 'hour'}), 'search-none': view('search', {q: 'nothing'}),
   search: view('search', {q: 'order-4711'}), 'alarm-scheduled': alarmView('shop', 'order-4711'), 'alarm-cancelled': alarmView('shop', 'order-4712'), 'alarm-paused': alarmView('shop', 'order-4713'),
   'alarm-rung': alarmView('shop', 'order-4714'), 'alarm-ringing': alarmView('shop', 'order-4715'), 'alarm-acknowledged': alarmView('shop', 'order-4716'), 'alarm-released': alarmView('shop', 'order-4717'),
@@ -140,7 +140,7 @@ const checks = {
 
   async 'keys move between pages, and can be turned off'({page, service}) {
     await visit(page, service.url, '');
-    for (const [keys, heading] of [['ga', 'Alarms'], ['gn', 'Nodes and shards'], ['gl', 'Live rings'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['gt', 'Tokens and sessions'], ['go', 'Overview']]) {
+    for (const [keys, heading] of [['ga', 'Alarms'], ['gr', 'Repeating alarms'], ['gn', 'Nodes and shards'], ['gl', 'Live rings'], ['gd', 'Dead alarms'], ['gp', 'Applications'], ['gj', 'Bulk jobs'], ['gf', 'Forecast'], ['gu', 'Audit'], ['gt', 'Tokens and sessions'], ['go', 'Overview']]) {
       for (const key of keys) await page.keyboard.press(key);
       await page.waitForFunction(text => document.querySelector('h1').textContent === text, heading);
       assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1');
@@ -278,6 +278,45 @@ const checks = {
     await page.waitForFunction(() => document.querySelectorAll('tbody .badge.cancelled').length === 3);
     await page.getByLabel('Select all alarms on this page').check();
     assert.deepEqual(await page.locator('.selection button:enabled').allInnerTexts(), ['Cancel 7', 'Pause 7', 'Trigger 7']);
+  },
+
+  async 'repeating alarms of all applications are listed, filtered and changed'({page, service}) {
+    for (const [application, id, cron] of [['bank', 'standing-order', '0 6 1 * *'], ['cron', 'a/b ü', '*/10 * * * *'], ['cron', 'ended', '@daily'], ['cron', 'weekly', '0 8 * * mon']]) {
+      await service.call('PUT', alarm(application, id), {repeat: {cron, time_zone: 'Europe/Berlin'}});
+    }
+    await service.call('DELETE', alarm('cron', 'ended'));
+    const ids = () => page.locator('tbody td:nth-child(2)').allInnerTexts();
+    await visit(page, service.url, view('repeating'));
+    await page.waitForSelector('tbody tr');
+    const all = await ids();
+    for (const id of ['standing-order', 'a/b ü', 'ended', 'weekly', 'report-nightly']) assert.ok(all.includes(id), `${id} is not among ${all}`);
+    assert.match(await page.innerText('tbody tr:has-text("weekly")'), /cron\s+scheduled\s+at 08:00 on Monday, Europe\/Berlin[\s\S]*then [\s\S]*\s0\s/);
+    for (const id of ['standing-order', 'weekly']) await page.getByLabel(`Select ${id}`).check();
+    await page.click('.selection [data-action=trigger]');
+    assert.match(await page.innerText('dialog'), /Applications\s+bank, cron[\s\S]*bank\/standing-order, cron\/weekly/);
+    await page.locator('dialog button', {hasText: 'Go back'}).click();
+    await page.fill('#application', 'cron');
+    await page.selectOption('#state', {label: 'scheduled or ringing'});
+    await page.locator('main form button.primary').click();
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 2);
+    assert.deepEqual(await ids(), ['a/b ü', 'weekly']);
+    await page.getByRole('button', {name: 'command', exact: true}).click();
+    const command = (await page.evaluate(() => navigator.clipboard.readText())).replace(/^clockd/, program);
+    const printed = execSync(command, {encoding: 'utf8'});
+    assert.match(printed, /cron +a\/b ü +scheduled[\s\S]*cron +weekly/);
+    assert.ok(!printed.includes('ended'));
+    await page.getByRole('button', {name: 'curl', exact: true}).click();
+    assert.equal(JSON.parse(execSync(await page.evaluate(() => navigator.clipboard.readText()), {encoding: 'utf8', stdio: 'pipe'})).alarms.length, 2);
+    await page.getByLabel('Select a/b ü').check();
+    assert.match(await confirmed(page, '.selection [data-action=pause]'), /a\/b ü/);
+    await page.waitForSelector('.notice.done');
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
+    await page.selectOption('#state', {label: 'paused'});
+    await page.locator('main form button.primary').click();
+    await page.waitForFunction(() => document.querySelector('tbody .badge.paused'));
+    assert.deepEqual(await ids(), ['a/b ü']);
+    await page.locator('tbody a.id', {hasText: 'a/b ü'}).click();
+    await page.waitForSelector('.timeline');
   },
 
   async 'the audit has the acts'({page, service}) {

@@ -20,16 +20,18 @@ import * as forecast from './page-forecast.js';
 import * as jobs from './page-jobs.js';
 import * as nodes from './page-nodes.js';
 import * as overview from './page-overview.js';
+import * as repeating from './page-repeating.js';
 import * as rings from './page-rings.js';
 import * as search from './page-search.js';
 import * as tokens from './page-tokens.js';
 
-const pages = {overview, alarms, applications, dead, jobs, forecast, nodes, rings, audit, tokens, search, alarm, application};
+const pages = {overview, alarms, repeating, applications, dead, jobs, forecast, nodes, rings, audit, tokens, search, alarm, application};
 
 // The pages in the navigation, each with its key after g.
 const navigation = [
   {view: 'overview', name: 'Overview', key: 'o'},
   {view: 'alarms', name: 'Alarms', key: 'a'},
+  {view: 'repeating', name: 'Repeating', key: 'r'},
   {view: 'applications', name: 'Applications', key: 'p'},
   {view: 'dead', name: 'Dead alarms', key: 'd'},
   {view: 'jobs', name: 'Jobs', key: 'j'},

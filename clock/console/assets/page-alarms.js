@@ -1,14 +1,14 @@
 // The alarms of an application: filter, pages, and actions on selected alarms.
 
-import {actions, curlOf, quoted} from './actions.js';
+import {curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
 import {bulkButtons} from './bulk.js';
 import {alarmColumns, copyButton} from './parts.js';
-import {count, fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
-import {el, empty, replace, table} from './dom.js';
+import {fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
+import {el, empty, replace} from './dom.js';
 import {href} from './url.js';
 import {knownApplications} from './known.js';
-import {runAll} from './runall.js';
+import {selectable} from './selection.js';
 
 const states = ['scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused'];
 
@@ -53,37 +53,11 @@ function filterForm(state, known, apply) {
 function drawPage(view, result, page) {
   if (page.alarms.length === 0) return replace(result, nothing(view, page), pager(view, page));
   const {application, prefix, after, before} = view.state;
-  const selected = new Set();
-  const bar = el('div', {class: 'selection'});
-  const boxes = new Map();
-  const all = el('input', {type: 'checkbox', 'aria-label': 'Select all alarms on this page', change: () => {
-    for (const [alarm, box] of boxes) {
-      box.checked = all.checked;
-      if (all.checked) selected.add(alarm);
-      else selected.delete(alarm);
-    }
-    drawBar();
-  }});
-  const box = alarm => {
-    const b = el('input', {type: 'checkbox', 'aria-label': `Select ${alarm.business_id}`, change: () => {
-      if (b.checked) selected.add(alarm);
-      else selected.delete(alarm);
-      drawBar();
-    }});
-    boxes.set(alarm, b);
-    return b;
-  };
-  const drawBar = () => {
-    all.checked = selected.size === page.alarms.length;
-    all.indeterminate = selected.size > 0 && !all.checked;
-    drawSelection(view, bar, [...selected]);
-  };
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
     el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
       bulkButtons(view, {application, prefix, after, before, states: (view.state.state || '').split(',').filter(Boolean)})),
-    table(`Alarms of ${view.state.application}`, [{head: all, cell: box, control: true, class: 'check'}, ...alarmColumns(false)], page.alarms), bar, pager(view, page));
-  drawBar();
+    selectable(view, `Alarms of ${view.state.application}`, alarmColumns(false), page.alarms), pager(view, page));
 }
 
 function deadHint(state) {
@@ -109,12 +83,4 @@ function copies(state) {
   for (const [flag, value] of [['--state', state.state], ['--prefix', state.prefix], ['--due-after', state.after], ['--due-before', state.before]]) if (value) words.push(flag, value);
   const url = address(`v1/applications/${encodeURIComponent(state.application)}/alarms`, listQuery(state)).href;
   return el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy this list as'), copyButton('curl', curlOf(quoted(url))), copyButton('command', [...words, state.application].map(quoted).join(' ')));
-}
-
-function drawSelection(view, bar, selected) {
-  replace(bar, el('p', {role: 'status'}, selected.length === 0 ? 'Select alarms to change them.' : `${plural(selected.length, 'alarm')} selected`),
-    selected.length > 0 && actions.filter(action => !action.shown).map(action => {
-      const possible = selected.filter(a => !action.refusal(a));
-      return el('button', {type: 'button', 'data-action': action.name, disabled: possible.length === 0, click: () => runAll(view, action, selected, possible)}, `${action.verb} ${count(possible.length)}`);
-    }));
 }
