@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// ForecastQuery asks how many alarms are due in each of the next steps.
+// ForecastQuery asks how many rings are due in each of the next steps.
 type ForecastQuery struct {
 	By          string // length of a step: second, minute, hour or day; empty: minute
 	Count       int    // steps, 1 to 1000; 0: 60 seconds or minutes, 24 hours, 14 days
 	Application string // only alarms of this application; empty: of all applications
 }
 
-// Forecast has the number of alarms that are due in each step.
+// Forecast has the number of rings that are due in each step.
 type Forecast struct {
 	Start time.Time     // begin of the first step, by the database's clock
 	Step  time.Duration // length of a step
 	Exact bool          // false: the numbers are estimates, because there are many alarms
 	Due   []int64       // a number for each step; the steps at the end may be missing, because there are many alarms
+	// Repeats has, of each number of Due, the rings of repeating alarms after their next ring, by their rules.
+	Repeats []int64
 
 	Raw json.RawMessage // the forecast as the service wrote it
 }
@@ -30,19 +32,20 @@ func (f *Forecast) UnmarshalJSON(b []byte) error {
 		StepSeconds int64     `json:"step_seconds"`
 		Exact       bool      `json:"exact"`
 		Due         []int64   `json:"due"`
+		Repeats     []int64   `json:"repeats"`
 	}
 	if err := json.Unmarshal(b, &fields); err != nil {
 		return err
 	}
 	*f = Forecast{
 		Start: fields.Start, Step: time.Duration(fields.StepSeconds) * time.Second, Exact: fields.Exact,
-		Due: fields.Due, Raw: append(json.RawMessage(nil), b...),
+		Due: fields.Due, Repeats: make([]int64, len(fields.Due)), Raw: append(json.RawMessage(nil), b...),
 	}
+	copy(f.Repeats, fields.Repeats) // an older service has none
 	return nil
 }
 
-// Forecast counts the alarms that are due in the next steps, as they are set now. A repeating alarm counts at its next
-// ring alone.
+// Forecast counts the rings that are due in the next steps, as the alarms are set now.
 func (c *Client) Forecast(ctx context.Context, f ForecastQuery) (*Forecast, error) {
 	q := newQuery()
 	q.text("by", f.By)

@@ -64,7 +64,7 @@
 // checks the table.
 //
 //	service     all calls of applications: validate, submit, read
-//	            service.go service_answer.go service_resend.go service_dead.go search.go repeating.go
+//	            service.go service_answer.go service_resend.go service_dead.go search.go repeating.go forecasts.go
 //	writing     submitted ops, their queue, and the transactions that write them
 //	            writer.go writerconfig.go writegroup.go writequeue.go appqueue.go lockedkeys.go lockslots.go pending.go await.go writewatch.go
 //	background  the database's clock, copies of parts of the database, and the waits of background tasks

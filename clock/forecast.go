@@ -31,8 +31,7 @@ func (q *ForecastQuery) Validate() error {
 	return ValidateApplication(q.Application)
 }
 
-// Forecast has the number of alarms that are due in each step, as they are set now. A repeating alarm counts at its
-// next ring alone.
+// Forecast has the number of rings that are due in each step, as the alarms are set now.
 type Forecast struct {
 	// Due has a number for each step that was counted; the steps at the end may be missing. If Counted is less than
 	// Shards, the numbers are estimates: the counts of some shards, multiplied. Alarms are spread evenly over the
@@ -40,7 +39,15 @@ type Forecast struct {
 	Due     []int64
 	Counted int // shards that were counted; 0 only without a known step
 	Shards  int // all shards
+
+	// Repeats has, of each number of Due, the rings of repeating alarms after their next ring, by their rules. A store
+	// does not count them.
+	Repeats        []int64
+	RulesEstimated bool // Repeats are estimates: some alarms were counted, and stand for all
 }
+
+// Exact reports whether all numbers were counted.
+func (f *Forecast) Exact() bool { return f.Counted == f.Shards && !f.RulesEstimated }
 
 // PendingCounter counts the alarms that will ring by themselves: scheduled alarms, rings under way, and rings that wait
 // for an answer.
@@ -49,7 +56,7 @@ type PendingCounter interface {
 	CountPending(ctx context.Context, shard int) (map[string]int64, error)
 }
 
-// Forecaster counts alarms by due time. Its work is bounded, however many alarms there are.
+// Forecaster counts alarms by due time: a repeating alarm at its next ring alone. Its work is bounded, however many alarms there are.
 type Forecaster interface {
 	Forecast(ctx context.Context, q ForecastQuery) (Forecast, error)
 }

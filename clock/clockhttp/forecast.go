@@ -21,11 +21,11 @@ var forecastSteps = map[string]struct {
 	"second": {time.Second, 60}, "minute": {time.Minute, 60}, "hour": {time.Hour, 24}, "day": {24 * time.Hour, 14},
 }
 
-// Forecast counts the alarms that are due in the next steps. It sets From to the begin of the current step, by the
+// Forecast counts the rings that are due in the next steps. It sets From to the begin of the current step, by the
 // database's clock, and returns it.
 type Forecast func(ctx context.Context, q clock.ForecastQuery) (f clock.Forecast, from clock.Instant, err error)
 
-// showForecast responds with the number of alarms that are due in each of the next steps.
+// showForecast responds with the number of rings that are due in each of the next steps.
 func (s *Server) showForecast(c echo.Context) error {
 	by, q, err := forecastQuery(c)
 	if err != nil {
@@ -54,9 +54,10 @@ func (s *Server) showForecast(c echo.Context) error {
 	b = appendOptional(append(b, `,"application":`...), q.Application)
 	b = appendInstant(append(b, `,"start":`...), from)
 	b = strconv.AppendInt(append(b, `,"step_seconds":`...), int64(q.Step/time.Second), 10)
-	b = strconv.AppendBool(append(b, `,"exact":`...), f.Counted == f.Shards)
-	b = appendList(append(b, `,"due":`...), f.Due,
-		func(n *int64, b []byte) []byte { return strconv.AppendInt(b, *n, 10) })
+	number := func(n *int64, b []byte) []byte { return strconv.AppendInt(b, *n, 10) }
+	b = strconv.AppendBool(append(b, `,"exact":`...), f.Exact())
+	b = appendList(append(b, `,"due":`...), f.Due, number)
+	b = appendList(append(b, `,"repeats":`...), f.Repeats, number)
 	return s.respondRead(c, append(b, '}'))
 }
 

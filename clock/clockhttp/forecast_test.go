@@ -16,10 +16,10 @@ func TestForecastHasANumberForEachStep(t *testing.T) {
 	h := start(t, func(su *setup) {
 		su.deps.Forecast = func(_ context.Context, q clock.ForecastQuery) (clock.Forecast, clock.Instant, error) {
 			asked = q
-			return clock.Forecast{Due: []int64{7, 0, 64}, Counted: q.Count, Shards: 24}, 1_800_000_000_000, nil
+			return clock.Forecast{Due: []int64{7, 0, 64}, Repeats: []int64{0, 0, 60}, Counted: q.Count, Shards: 24}, 1_800_000_000_000, nil
 		}
 	})
-	want := `{"by":"hour","application":"shop","start":"2027-01-15T08:00:00.000Z","step_seconds":3600,"exact":true,"due":[7,0,64]}`
+	want := `{"by":"hour","application":"shop","start":"2027-01-15T08:00:00.000Z","step_seconds":3600,"exact":true,"due":[7,0,64],"repeats":[0,0,60]}`
 	if got := string(h.expect(200, "", "GET", "/v1/forecast?by=hour&application=shop", "").body); strings.TrimSpace(got) != want {
 		t.Errorf("got %s", got)
 	}

@@ -101,10 +101,19 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				life.Events[1].Kind != "cancelled" {
 				t.Errorf("life %+v, %v", life, err)
 			}
+			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "ticks"),
+				map[string]any{"repeat": map[string]any{"every": "10m"}})
 			forecast, err := c.Forecast(t.Context(), client.ForecastQuery{By: "hour", Count: 2})
-			if err != nil || !forecast.Exact || forecast.Step != time.Hour || len(forecast.Due) != 2 ||
-				forecast.Due[0]+forecast.Due[1] != 3 {
-				t.Errorf("forecast %+v, %v", forecast, err) // shop twice, zoo once: the set of bank is cancelled
+			if err != nil || !forecast.Exact || forecast.Step != time.Hour || len(forecast.Due) != 2 || len(forecast.Repeats) != 2 {
+				t.Fatalf("forecast %+v, %v", forecast, err)
+			}
+			// The next rings: shop three times, zoo once. The set of bank is cancelled. One to two hours are left.
+			rings, repeats := forecast.Due[0]+forecast.Due[1], forecast.Repeats[0]+forecast.Repeats[1]
+			if rings-repeats != 4 || repeats < 5 || repeats > 11 {
+				t.Errorf("forecast %+v", forecast)
+			}
+			if out := run("forecast", "--by", "hour"); !strings.Contains(out, "BY RULES") {
+				t.Errorf("clockd forecast prints\n%s", out)
 			}
 			ring := p.listen("shop")
 			eventually(t, "the alarm rings", func() bool { return ring.number() == 1 })

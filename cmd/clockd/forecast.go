@@ -26,7 +26,7 @@ func forecastFrom(forecaster clock.Forecaster, tb *clock.Timebase) clockhttp.For
 	}
 }
 
-// forecastCommand shows how many alarms are due in the next steps.
+// forecastCommand shows how many rings are due in the next steps.
 type forecastCommand struct {
 	clientFlags
 
@@ -56,9 +56,9 @@ func (f *forecastCommand) Run() error {
 		return printJSON(stdout, found.Raw)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(table, "FROM\tDUE\t")
+	_, _ = fmt.Fprintln(table, "FROM\tDUE\tBY RULES\t")
 	for i, due := range found.Due {
-		_, _ = fmt.Fprintf(table, "%s\t%d\t\n", shown(found.Start.Add(time.Duration(i)*found.Step)), due)
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t\n", shown(found.Start.Add(time.Duration(i)*found.Step)), due, found.Repeats[i])
 	}
 	err = table.Flush()
 	if !found.Exact {

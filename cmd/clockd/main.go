@@ -45,7 +45,7 @@ type cli struct {
 
 	Export   exportCommand   `cmd:"" help:"Write all alarms and settings to a file, for another database."`
 	Import   importCommand   `cmd:"" help:"Store the alarms and settings of an export."`
-	Forecast forecastCommand `cmd:"" help:"Show how many alarms are due in the next minutes, hours or days."`
+	Forecast forecastCommand `cmd:"" help:"Show how many rings are due in the next minutes, hours or days."`
 	Stats    statsCommand    `cmd:"" help:"Show the rates and the lateness of the last hour or day."`
 	Nodes    nodesCommand    `cmd:"" help:"Show the nodes of the cluster with their shards."`
 	Version  versionCommand  `cmd:"" help:"Print version and build."`

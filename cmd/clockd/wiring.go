@@ -350,7 +350,7 @@ func newServer(
 		Nodes:  nodes.view, Settings: applied,
 		Search: clock.NewSearch(st), Repeating: clock.NewRepeatingAlarms(st), Blockers: why.ofAlarm,
 		Known:    newDirectory(st, nodes.timebase, applied, why).view,
-		Forecast: forecastFrom(st, nodes.timebase), Bulk: jobs,
+		Forecast: forecastFrom(clock.NewForecasts(st), nodes.timebase), Bulk: jobs,
 		Audit: st.Acts, Access: tokens, Sessions: sessions, SignIn: signInOf(cfg, nodes.timebase),
 		Readiness: ready.view, Wrap: traces.wrap, Log: log, Registerer: reg, Gatherer: gatherer,
 	})

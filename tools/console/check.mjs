@@ -319,6 +319,21 @@ const checks = {
     await page.waitForSelector('.timeline');
   },
 
+  async 'a forecast has the occurrences of repeating alarms'({page, service}) {
+    await service.call('PUT', alarm('ticks', 'often'), {repeat: {cron: '*/5 * * * *'}});
+    await service.call('PUT', alarm('ticks', 'once'), {delay: '2h'});
+    await visit(page, service.url, view('forecast', {application: 'ticks', by: 'hour'}));
+    const [shown, rules] = (await page.locator('.readout .legend').allInnerTexts()).map(text => Number(/\d+$/.exec(text)[0]));
+    assert.deepEqual([shown, rules], [12, 12]);
+    assert.ok(await page.locator('.chart .bar-2').count() >= 23); // the current hour may have none
+    assert.match(await page.innerText('thead'), /Rings\s+Of them by rules/);
+    assert.match(await page.innerText('tbody tr:first-child'), /\s13\s+12\s/);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'forecast-rules.png'), fullPage: true});
+    await visit(page, service.url, view('overview', {application: 'ticks'}));
+    await page.waitForSelector('[aria-label^="Due in the next hour"]');
+    assert.match(await page.getAttribute('[aria-label^="Due in the next hour"]', 'aria-label'), /rings in a minute: [\s\S]*; by rules of repeating alarms: /);
+  },
+
   async 'the audit has the acts'({page, service}) {
     await service.call('PUT', alarm('shop', 'audited'), {delay: '1h'});
     await visit(page, service.url, alarmView('shop', 'audited'));

@@ -6,7 +6,8 @@ import {timeOfDay} from './format.js';
 const height = 190, left = 58, right = 12, top = 10, bottom = 24;
 
 /** Returns a chart. data has start and step in milliseconds, and series of {name, values}; null is a gap. format formats a value. With log the scale is
- * logarithmic, and lowest is its lowest value. With bars each value is a bar from zero. */
+ * logarithmic, and lowest is its lowest value. With bars each value is a bar from zero, and a later series is a part
+ * of the first one. */
 export function chart(title, data, {format, log = false, lowest = 0, bars = false}) {
   const length = data.series[0].values.length;
   const canvas = svg('svg', {class: 'chart', role: 'img', 'aria-label': summary(title, data, format), tabindex: '0', height});
@@ -23,7 +24,7 @@ export function chart(title, data, {format, log = false, lowest = 0, bars = fals
     replace(canvas,
       scale.ticks.map(t => [svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(t), y2: y(t)}), svg('text', {x: left - 6, y: y(t) + 4, 'text-anchor': 'end'}, format(t))]),
       timeTicks(data, width).map(i => svg('text', {x: x(i), y: height - 6, 'text-anchor': 'middle'}, timeOfDay(data.start + i * data.step, false))),
-      data.series.map((s, n) => bars ? columns(s.values, x, y, width) : [svg('path', {class: `line line-${n + 1}`, d: path(s.values, x, y)}), svg('path', {class: `line dots line-${n + 1}`, d: dots(s.values, x, y)})]), mark);
+      data.series.map((s, n) => bars ? columns(s.values, x, y, width, n) : [svg('path', {class: `line line-${n + 1}`, d: path(s.values, x, y)}), svg('path', {class: `line dots line-${n + 1}`, d: dots(s.values, x, y)})]), mark);
     point(marked);
   };
   const point = i => {
@@ -113,7 +114,7 @@ function dots(values, x, y) {
 }
 
 /** Returns the bars of the values. */
-function columns(values, x, y, width) {
+function columns(values, x, y, width, n) {
   const wide = Math.max(1, (width - left - right) / values.length * 0.7);
-  return values.map((v, i) => v > 0 && svg('rect', {class: 'bar', x: x(i) - wide / 2, y: y(v), width: wide, height: Math.max(1, y(0) - y(v))}));
+  return values.map((v, i) => v > 0 && svg('rect', {class: `bar bar-${n + 1}`, x: x(i) - wide / 2, y: y(v), width: wide, height: Math.max(1, y(0) - y(v))}));
 }

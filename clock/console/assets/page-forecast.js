@@ -1,7 +1,8 @@
-// The load to come: how many alarms are due in the next steps.
+// The load to come: how many rings are due in the next steps.
 
 import {chart} from './chart.js';
-import {count, instant, rate, zoneLabel} from './format.js';
+import {dueSeries} from './due.js';
+import {count, instant, plural, rate, zoneLabel} from './format.js';
 import {el, empty, replace, table} from './dom.js';
 import {get, unless} from './api.js';
 import {href} from './url.js';
@@ -41,13 +42,13 @@ function controls(view, by, known) {
 function result(forecast, most) {
   const step = forecast.step_seconds * 1000, start = Date.parse(forecast.start);
   const total = forecast.due.reduce((a, b) => a + b, 0);
-  if (total === 0) return empty('No alarm is due in this time.', 'Choose a longer time, or another application.');
-  const rows = forecast.due.map((n, i) => ({at: new Date(start + i * step).toISOString(), n})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
+  if (total === 0) return empty('No ring is due in this time.', 'Choose a longer time, or another application.');
+  const rows = forecast.due.map((n, i) => ({at: new Date(start + i * step).toISOString(), n, repeats: forecast.repeats[i]})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
   return [
-    el('p', {class: 'hint'}, most > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(most)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${count(total)} alarms, as they are set now. A repeating alarm counts at its next ring alone. ${forecast.exact ? '' : 'The server counted some of the shards and multiplied. '}Times in ${zoneLabel()}.`),
-    chart('Alarms due in each step', {start, step, series: [{name: 'alarms', values: forecast.due}]}, {format: n => count(Math.round(n)), bars: true}),
+    el('p', {class: 'hint'}, most > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(most)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${plural(total, 'ring')}, as the alarms are set now. ${forecast.exact ? '' : 'There are so many that the server counted some, and multiplied. '}Times in ${zoneLabel()}.`),
+    chart('Rings due in each step', {start, step, series: dueSeries(forecast, 'rings')}, {format: n => count(Math.round(n)), bars: true}),
     table('The fullest steps', [
-      {head: 'From', cell: r => instant(r.at)}, {head: 'Alarms', class: 'number', cell: r => count(r.n)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
+      {head: 'From', cell: r => instant(r.at)}, {head: 'Rings', class: 'number', cell: r => count(r.n)}, {head: 'Of them by rules', class: 'number', cell: r => count(r.repeats)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
       most > 0 && {head: 'Of the fullest minute of the last day', class: 'number', cell: r => share(r.n / forecast.step_seconds / most)},
     ].filter(Boolean), rows),
   ];

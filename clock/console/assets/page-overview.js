@@ -6,6 +6,7 @@ import {count, duration, plural, rate, timeOfDay, zoneLabel, now} from './format
 import {el, replace, section} from './dom.js';
 import {applicationLink, distance, isOverdue} from './parts.js';
 import {chart} from './chart.js';
+import {dueSeries} from './due.js';
 import {href} from './url.js';
 import {live} from './poll.js';
 
@@ -77,8 +78,8 @@ function loadChart(view, next) {
   const {application} = view.state;
   const due = next.due.reduce((a, b) => a + b, 0);
   return el('div', {},
-    chart('Due in the next hour', {start: Date.parse(next.start), step: next.step_seconds * 1000, series: [{name: 'alarms in a minute', values: next.due}]}, {format: n => count(Math.round(n)), bars: true}),
-    el('p', {class: 'hint'}, `${next.exact ? '' : 'About '}${plural(due, 'alarm')} in all. `, el('a', {href: href('forecast', {application})}, 'Forecast')));
+    chart('Due in the next hour', {start: Date.parse(next.start), step: next.step_seconds * 1000, series: dueSeries(next, 'rings in a minute')}, {format: n => count(Math.round(n)), bars: true}),
+    el('p', {class: 'hint'}, `${next.exact ? '' : 'About '}${plural(due, 'ring')} in all. `, el('a', {href: href('forecast', {application})}, 'Forecast')));
 }
 
 function tiles(stats, applications) {

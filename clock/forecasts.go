@@ -1,0 +1,141 @@
+package clock
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"github.com/clockd/clockd/clock/repeat"
+)
+
+// Bounds of the work on rules of one forecast.
+const (
+	forecastApplications = 500     // applications with repeating alarms, at most
+	forecastRules        = 20_000  // repeating alarms that are read, at most, apart from one of each application
+	forecastOccurrences  = 200_000 // occurrences that are computed, at most, apart from some of each application
+	leastOccurrences     = 1000    // occurrences that are computed for each application, if there are so many
+	applicationsRead     = 100     // names that are read at once
+)
+
+// ForecastStore is the part of a store that Forecasts read.
+type ForecastStore interface {
+	Forecaster
+	RepeatingReader
+}
+
+// Forecasts count the alarms that are due, and the occurrences of repeating alarms after their next ring.
+type Forecasts struct{ store ForecastStore }
+
+// NewForecasts returns Forecasts.
+func NewForecasts(store ForecastStore) *Forecasts { return &Forecasts{store: store} }
+
+// Forecast counts the steps of a query. Rules are counted in the steps that the store has counted. Each application
+// gets an equal part of the work that is left. If it has more alarms, or they more occurrences, some of its alarms
+// stand for all.
+func (f *Forecasts) Forecast(ctx context.Context, q ForecastQuery) (Forecast, error) {
+	forecast, err := f.store.Forecast(ctx, q)
+	if err != nil {
+		return forecast, err
+	}
+	forecast.Repeats = make([]int64, len(forecast.Due))
+	names, all, err := f.applications(ctx, q.Application)
+	if err != nil {
+		return forecast, err
+	}
+	forecast.RulesEstimated = !all
+	rules, occurrences := forecastRules, forecastOccurrences
+	for i, name := range names {
+		share := len(names) - i
+		read, err := f.store.Rules(ctx, name, max(1, rules/share))
+		if err != nil {
+			return forecast, err
+		}
+		steps := repeat.Steps{
+			From: int64(q.From), Length: q.Step.Milliseconds(), Counts: make([]int64, len(forecast.Due)),
+		}
+		used, estimated := countRules(&read, &steps, max(leastOccurrences, occurrences/share))
+		rules, occurrences = max(0, rules-int(read.Read)), max(0, occurrences-used)
+		forecast.RulesEstimated = forecast.RulesEstimated || estimated
+		for i, n := range steps.Counts {
+			forecast.Due[i] += n
+			forecast.Repeats[i] += n
+		}
+	}
+	return forecast, nil
+}
+
+// applications returns the names of the applications whose rules count, and whether these are all.
+func (f *Forecasts) applications(ctx context.Context, application string) (names []string, all bool, err error) {
+	if application != "" {
+		return []string{application}, true, nil
+	}
+	for len(names) < forecastApplications {
+		after := ""
+		if len(names) > 0 {
+			after = names[len(names)-1]
+		}
+		more, err := f.store.RepeatingApplications(ctx, after, applicationsRead)
+		if err != nil {
+			return nil, false, err
+		}
+		if names = append(names, more...); len(more) < applicationsRead {
+			return names, true, nil
+		}
+	}
+	return names, false, nil
+}
+
+// countRules counts the occurrences of an application's alarms after their next rings. It computes at most that many,
+// and returns how many. estimated: the counts are estimates.
+func countRules(rules *Rules, steps *repeat.Steps, most int) (used int, estimated bool) {
+	alarms := rules.Alarms
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // the same choice each time, so that a chart stands still
+	random.Shuffle(len(alarms), func(i, j int) { alarms[i], alarms[j] = alarms[j], alarms[i] })
+	counted := int64(0)
+	for i := range alarms {
+		own := repeat.Steps{From: steps.From, Length: steps.Length, Counts: make([]int64, len(steps.Counts))}
+		a := &alarms[i]
+		read, until, complete := a.Rule.CountFollowing(a.Alarm, a.Current, int64(a.NextTryTime), &own, most-used)
+		used += read
+		if !complete {
+			estimated = true
+			if counted > 0 {
+				break
+			}
+			extend(&own, int64(a.NextTryTime), until)
+		}
+		for i, n := range own.Counts {
+			steps.Counts[i] += n
+		}
+		if counted++; !complete {
+			break
+		}
+	}
+	if counted == 0 || counted == int64(len(alarms)) && rules.Read == rules.Total {
+		return used, estimated
+	}
+	factor := float64(len(alarms)) / float64(counted) * float64(rules.Total) / float64(rules.Read)
+	for i, n := range steps.Counts { // the counted alarms stand for all
+		steps.Counts[i] = int64(math.Round(factor * float64(n)))
+	}
+	return used, true
+}
+
+// extend lets the rings that were counted from one instant until another go on alike, until the end of the steps.
+func extend(steps *repeat.Steps, from, until int64) {
+	from = max(from, steps.From)
+	sum := int64(0)
+	for _, n := range steps.Counts {
+		sum += n
+	}
+	if until <= from {
+		return
+	}
+	pace := float64(sum) / float64(until-from)
+	for i := range steps.Counts {
+		begin := max(until, steps.From+int64(i)*steps.Length)
+		if rest := steps.From + int64(i+1)*steps.Length - begin; rest > 0 {
+			steps.Counts[i] += int64(pace * float64(rest))
+		}
+	}
+}
