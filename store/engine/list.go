@@ -65,8 +65,8 @@ func (l *list) pass(a *clock.Alarm, behind clock.ListPosition) bool {
 func (l *list) admits(a *clock.Alarm) bool {
 	q := &l.query
 	return (len(q.States) == 0 || slices.Contains(q.States, a.State)) && strings.HasPrefix(a.BusinessID, q.Prefix) &&
-		(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter) &&
-		(q.DueBefore == clock.NoInstant || a.NextTryTime < q.DueBefore)
+		(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter && a.NextTryTime != clock.NoInstant) &&
+		(q.DueBefore == clock.NoInstant || a.NextTryTime < q.DueBefore && a.NextTryTime != clock.NoInstant)
 }
 
 // listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The
