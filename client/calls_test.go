@@ -110,6 +110,10 @@ func TestConditionsReachTheService(t *testing.T) {
 		"later":      func() error { _, err := set(at.Add(-time.Minute), client.Later); return err },
 		"generation": func() error { _, err := set(at.Add(time.Hour), client.AtGeneration(7)); return err },
 		"cancel":     func() error { _, err := c.Cancel(ctx, app, "x", client.AtGeneration(7)); return err },
+		"cancel with a note": func() error {
+			_, err := c.Cancel(ctx, app, "x", client.AtGeneration(7), client.Note("closed"))
+			return err
+		},
 	} {
 		failed := refused(t, refuse(), client.CodeConditionFailed)
 		if failed.Status != 412 || failed.Alarm == nil || failed.Alarm.BusinessID != "x" || failed.Unconfirmed {
@@ -136,6 +140,13 @@ func TestCancelAnswersDefinitely(t *testing.T) {
 	}
 	if _, err := c.Set(ctx, app, "x", client.Set{When: client.After(time.Hour)}); err != nil {
 		t.Fatal(err)
+	}
+	if a, err := c.Cancel(ctx, app, "x", client.Note("closed")); err != nil || a.State != client.Cancelled {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	life, err := c.Events(ctx, app, "x")
+	if err != nil || len(life.Events) != 2 || life.Events[1].Kind != "cancelled" || life.Events[1].Detail != "closed" {
+		t.Errorf("%+v, %v", life, err)
 	}
 	for range 2 {
 		if a, err := c.Cancel(ctx, app, "x"); err != nil || a.State != client.Cancelled || a.FinishedAt.IsZero() {

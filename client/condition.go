@@ -23,7 +23,7 @@ var (
 // AtGeneration is the condition that the alarm has this generation. A set that repeats itself keeps the alarm.
 func AtGeneration(n int64) Condition { return Condition{onGeneration: true, generation: n} }
 
-// ActOption is an option of Pause, Resume, Trigger, Backfill, EndBackfill, Kick and Discard: a Condition with
+// ActOption is an option of Cancel, Pause, Resume, Trigger, Backfill, EndBackfill, Kick and Discard: a Condition with
 // AtGeneration, or a Note.
 type ActOption interface{ applyTo(*actOptions) }
 
@@ -34,6 +34,13 @@ type Note string
 type actOptions struct {
 	conditions []Condition
 	note       Note
+}
+
+func actOptionsOf(options []ActOption) (asked actOptions) {
+	for _, option := range options {
+		option.applyTo(&asked)
+	}
+	return asked
 }
 
 func (c Condition) applyTo(o *actOptions) { o.conditions = append(o.conditions, c) }

@@ -30,10 +30,7 @@ func (c *Client) actOnce(ctx context.Context, path string, members map[string]an
 func (c *Client) actWith(
 	ctx context.Context, r *request, members map[string]any, options []ActOption,
 ) (*Alarm, error) {
-	var asked actOptions
-	for _, option := range options {
-		option.applyTo(&asked)
-	}
+	asked := actOptionsOf(options)
 	header, failed := onlyGeneration(asked.conditions)
 	if failed != nil {
 		return nil, failed

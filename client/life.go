@@ -9,11 +9,11 @@ import (
 // Event is something that happened to an alarm.
 type Event struct {
 	At         time.Time `json:"at"`
-	Kind       string    `json:"event"` // such as created, tried, rung, acknowledged, released, buried, paused, expired, dead or cancelled
+	Kind       string    `json:"event"` // such as created, tried, rung, acknowledged, released, buried, paused, dead or cancelled
 	Generation int64     `json:"generation"`
 	RingNo     int       `json:"ring_no"` // of a try, a ring or its answer; else 0
-	Detail     string    `json:"detail"`  // outcome and error of a try, or the reason of an end; may be empty
-	By         string    `json:"by"`      // who answered; may be empty
+	Detail     string    `json:"detail"`  // outcome and error of a try, reason of an end, or note of a person; may be empty
+	By         string    `json:"by"`      // who answered, or acted; may be empty
 }
 
 // Life is what is known about the life of an alarm.
@@ -35,8 +35,8 @@ func (l *Life) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Events returns what the alarm and its newest attempts tell about its life. Changes that a later change has
-// overwritten are missing.
+// Events returns what the alarm, its newest attempts and the newest acts of people on it tell about its life. Changes
+// of applications that a later change has overwritten are missing.
 func (c *Client) Events(ctx context.Context, application, businessID string) (*Life, error) {
 	return read[Life](ctx, c, alarmPath(application, businessID)+"/events")
 }

@@ -15,7 +15,7 @@ type Act struct {
 	ID int64
 	At Instant
 	Actor
-	// Action is kick, discard, pause, resume, trigger, backfill, end_backfill, bulk_start, bulk_stop, settings,
+	// Action is cancel, kick, discard, pause, resume, trigger, backfill, end_backfill, bulk_start, bulk_stop, settings,
 	// settings_seal, settings_unseal, token_create, token_rotate, token_revoke, denied or login (package access).
 	Action      string
 	Application string // "": none
@@ -27,6 +27,7 @@ type Act struct {
 // ActsQuery asks for acts, the newest first.
 type ActsQuery struct {
 	Application string // only acts on this application; "": all acts
+	Subject     string // with Application: only acts on this business id, or other subject; "": on all
 	BeforeID    int64  // only acts with a smaller id; 0: from the newest
 	Limit       int    // 1 to MaxActsLimit
 }

@@ -55,7 +55,60 @@ func TestEventsTellTheLifeOfAnAlarm(t *testing.T) {
 				{Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}
 		}, "10 created 1.0\n30 unanswered 2.1\n50 rung 2.2\n60 buried 2.2"},
 	} {
-		if got := text(row(c.change).Events()); got != c.want {
+		if got := text(row(c.change).Events(nil)); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+func TestEventsHaveTheActsOfPeople(t *testing.T) {
+	act := func(at Instant, action, after string) Act {
+		return Act{At: at, Actor: Actor{Name: "ann"}, Action: action, After: after}
+	}
+	row := func(state State, updated, finished Instant) *Alarm {
+		a := &Alarm{Generation: 3, CreateTime: 10, AnsweredAt: NoInstant}
+		a.State, a.RungAt, a.UpdateTime, a.FinishedAt = state, NoInstant, updated, finished
+		return a
+	}
+	const first, third = `{"state":"paused","generation":1,"note":"stock"}`, `{"state":"cancelled","generation":3}`
+	const created = "10 created 1.0\n"
+	for name, c := range map[string]struct {
+		alarm *Alarm
+		acts  []Act // newest first
+		want  string
+	}{
+		"resumed, and cancelled by the application": {
+			row(Cancelled, 40, 40), []Act{act(30, "resume", third), act(20, "pause", first)},
+			created + "20 paused 1.0 stock ann\n30 resumed 3.0  ann\n40 cancelled 3.0",
+		},
+		"cancelled by a person": {
+			row(Cancelled, 40, 40), []Act{act(40, "cancel", third)}, created + "40 cancelled 3.0  ann",
+		},
+		"discarded": {
+			row(Cancelled, 40, 40), []Act{act(40, "discard", third)}, created + "40 discarded 3.0  ann",
+		},
+		"paused by a person": {
+			row(Paused, 20, NoInstant), []Act{act(20, "pause", first)}, created + "20 paused 1.0 stock ann",
+		},
+		"paused, and changed since": {
+			row(Paused, 25, NoInstant), []Act{act(20, "pause", first)}, created + "20 paused 1.0 stock ann\n25 paused 3.0",
+		},
+		"acts before the alarm": {
+			row(Scheduled, 10, NoInstant), []Act{act(9, "cancel", third), act(8, "kick", third)}, created,
+		},
+		"acts that are not on the alarm": {
+			row(Scheduled, 10, NoInstant), []Act{act(20, "bulk_start", first), act(20, "kick", "x")}, created,
+		},
+		"several": {
+			row(Scheduled, 10, NoInstant),
+			[]Act{
+				act(24, "end_backfill", first), act(23, "backfill", first), act(22, "trigger", first), act(21, "kick", first),
+			},
+			created + "21 kicked 1.0 stock ann\n22 triggered 1.0 stock ann\n23 backfilled 1.0 stock ann\n" +
+				"24 backfill_ended 1.0 stock ann",
+		},
+	} {
+		if got := text(c.alarm.Events(c.acts)); got != strings.TrimSpace(c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}

@@ -82,7 +82,7 @@ var routeNeeds = map[string]string{
 	"setAlarm": "write", "cancelAlarm": "write", "batchAlarms": "write",
 	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "previewRepeat": "read", "listEvents": "read",
 	"getSettings": "read", "listSettings": "read",
-	"listApplications": "read", "searchAlarms": "read", "listRepeating": "read",
+	"listApplications": "read", "searchAlarms": "read", "listRepeating": "read", "cancelAsPerson": "write",
 	"getForecast": "read", "listBulk": "read", "getBulk": "read",
 	"getCaller": "read", "startSession": "read", "endOwnSession": "read", "endSession": "admin", "listTokens": "admin",
 	"getSignIn": "", "beginSignIn": "", "finishSignIn": "",

@@ -221,6 +221,8 @@ var pathTemplates = []struct {
 	re       *regexp.Regexp
 	template string
 }{
+	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/cancel$`),
+		"/v1/applications/{application}/alarms/{business_id}/cancel"},
 	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/kick$`),
 		"/v1/applications/{application}/alarms/{business_id}/kick"},
 	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/discard$`),

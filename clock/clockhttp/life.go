@@ -8,15 +8,36 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
+// shownActs is the most acts on an alarm that its events have.
+const shownActs = 100
+
 // listEvents responds with the known events in the life of an alarm.
 func (s *Server) listEvents(c echo.Context) error {
 	a, err := s.readAlarm(c)
 	if err != nil {
 		return err
 	}
+	acts, err := s.actsOn(c, a.Key)
+	if err != nil {
+		return err
+	}
 	b := appendString([]byte(`{"state":`), a.State.String())
 	b = appendInstant(append(b, `,"next_try_time":`...), a.NextTryTime)
-	return s.respondRead(c, append(appendList(append(b, `,"events":`...), a.Events(), appendLifeEvent), '}'))
+	return s.respondRead(c, append(appendList(append(b, `,"events":`...), a.Events(acts), appendLifeEvent), '}'))
+}
+
+// actsOn returns the newest acts on an alarm; none without an audit.
+func (s *Server) actsOn(c echo.Context, k clock.Key) ([]clock.Act, error) {
+	if s.audit == nil {
+		return nil, nil
+	}
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	acts, err := s.audit(ctx, clock.ActsQuery{Application: k.Application, Subject: k.BusinessID, Limit: shownActs})
+	if err != nil {
+		return nil, readFailure(ctx, err)
+	}
+	return acts, nil
 }
 
 func appendLifeEvent(e *clock.Event, b []byte) []byte {

@@ -225,6 +225,8 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 			handle: s.previewRepeat},
 		{name: "listEvents", method: http.MethodGet, path: alarmPath, action: "events", need: read,
 			handle: s.listEvents},
+		{name: "cancelAsPerson", method: http.MethodPost, path: alarmPath, action: "cancel", need: write,
+			handle: s.cancelAsPerson},
 		{name: "kickAlarm", method: http.MethodPost, path: alarmPath, action: "kick", need: operate,
 			handle: s.kick},
 		{name: "discardAlarm", method: http.MethodPost, path: alarmPath, action: "discard", need: operate,

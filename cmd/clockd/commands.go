@@ -213,6 +213,7 @@ type cancelCommand struct {
 	clientFlags
 
 	Generation *int64 `placeholder:"N" help:"Condition: the alarm has this generation."`
+	Note       string `placeholder:"TEXT" help:"Why, at most 300 bytes. With it the cancel is the act of a person, which the audit and the events of the alarm have."`
 }
 
 // Run sends the cancel and prints the alarm.
@@ -221,7 +222,7 @@ func (c *cancelCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	a, err := server.Cancel(context.Background(), c.Application, c.BusinessID, atGeneration(c.Generation)...)
+	a, err := server.Cancel(context.Background(), c.Application, c.BusinessID, actOptions(c.Generation, c.Note)...)
 	return c.printAlarm(a, c.orUnknown(c.Application, err))
 }
 

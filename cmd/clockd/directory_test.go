@@ -33,7 +33,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 					map[string]any{"delay": "1h"})
 			}
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "order-10"), map[string]any{"delay": "0s"}) // overdue: nothing takes the stream's rings
-			run("cancel", "bank", "order-1")
+			run("cancel", "bank", "order-1", "--note", "the bank is closed")
 			run("application", "set", "idle", "--max-rings", "3")
 			run("application", "pause", "zoo")
 
@@ -98,7 +98,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 			}
 			life, err := c.Events(t.Context(), "bank", "order-1")
 			if err != nil || life.State != client.Cancelled || len(life.Events) != 2 ||
-				life.Events[1].Kind != "cancelled" {
+				life.Events[1].Kind != "cancelled" || life.Events[1].Detail != "the bank is closed" {
 				t.Errorf("life %+v, %v", life, err)
 			}
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "ticks"),

@@ -27,6 +27,12 @@ FROM audit WHERE id < sqlc.arg(before_id) ORDER BY id DESC LIMIT sqlc.arg(row_li
 SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE application = sqlc.arg(application) AND id < sqlc.arg(before_id) ORDER BY id DESC LIMIT sqlc.arg(row_limit);
 
+-- name: ListActsOn :many
+-- Reads acts on a subject of an application, the newest first.
+-- Index: audit_subject. Rows: up to the limit.
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
+FROM audit WHERE application = sqlc.arg(application) AND subject = sqlc.arg(subject) AND id < sqlc.arg(before_id) ORDER BY id DESC LIMIT sqlc.arg(row_limit);
+
 -- name: DeleteActs :execrows
 -- Deletes the oldest acts from before an instant.
 -- Index: audit_done. Rows: up to the limit.

@@ -72,7 +72,7 @@ func (s *Store) Acts(ctx context.Context, q clock.ActsQuery) (acts []clock.Act, 
 	if q.BeforeID == 0 {
 		q.BeforeID = math.MaxInt64
 	}
-	err = s.call(ctx, "read the audit", func(ctx context.Context) error {
+	err = s.read(ctx, "read the audit", func(ctx context.Context) error {
 		rows, err := s.driver.ReadActs(ctx, &q)
 		acts = Column(rows, (*ActRow).act)
 		return err

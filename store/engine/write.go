@@ -255,8 +255,8 @@ func (w *write) insertFirst(ctx context.Context) error {
 	return err
 }
 
-// cancelFirst cancels scheduled alarms without a condition. Its verdict equals the verdict of clock.Op.Decide on such a
-// row.
+// cancelFirst cancels scheduled alarms without a condition and an actor. Its verdict equals the verdict of
+// clock.Op.Decide on such a row.
 func (w *write) cancelFirst(ctx context.Context) error {
 	var keys []clock.Key
 	brief := true
@@ -288,7 +288,7 @@ func CancelledAlarm(id int64, key clock.Key, shard int, generation int64, now cl
 }
 
 func isUnconditionalCancel(op clock.Op) bool {
-	return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow
+	return op.Cancel != nil && op.Cancel.If.Kind == clock.AnyRow && op.Actor == nil // an actor's cancel is recorded
 }
 
 // insertNew inserts the rows of the ops at the indexes, which have the decision Create. An op whose row was not inserted

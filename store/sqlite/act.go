@@ -8,15 +8,20 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// ReadActs reads acts (ListActs, ListActsOf).
+// ReadActs reads acts (ListActs, ListActsOf, ListActsOn).
 func (d *Driver) ReadActs(ctx context.Context, q *clock.ActsQuery) ([]engine.ActRow, error) {
 	var rows []dbsqlc.Audit
 	var err error
-	if q.Application == "" {
-		rows, err = d.q.ListActs(ctx, d.loading, dbsqlc.ListActsParams{BeforeID: q.BeforeID, RowLimit: int64(q.Limit)})
-	} else {
-		rows, err = d.q.ListActsOf(ctx, d.loading,
+	switch {
+	case q.Application == "":
+		rows, err = d.q.ListActs(ctx, d.reads, dbsqlc.ListActsParams{BeforeID: q.BeforeID, RowLimit: int64(q.Limit)})
+	case q.Subject == "":
+		rows, err = d.q.ListActsOf(ctx, d.reads,
 			dbsqlc.ListActsOfParams{Application: q.Application, BeforeID: q.BeforeID, RowLimit: int64(q.Limit)})
+	default:
+		rows, err = d.q.ListActsOn(ctx, d.reads, dbsqlc.ListActsOnParams{
+			Application: q.Application, Subject: q.Subject, BeforeID: q.BeforeID, RowLimit: int64(q.Limit),
+		})
 	}
 	return engine.Column(rows, func(r *dbsqlc.Audit) engine.ActRow { return engine.ActRow(*r) }), err
 }

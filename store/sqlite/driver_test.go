@@ -117,6 +117,8 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 			[]string{"SEARCH alarm USING INDEX alarm_key (application=? AND business_id>? AND business_id<?)"}},
 		{"list, attention", dbsqlc.ListAttention, []any{"plan", "a", "b", "[5]", 10},
 			[]string{"SEARCH alarm USING INDEX alarm_attention (application=? AND business_id>? AND business_id<?)"}},
+		{"acts on an alarm", dbsqlc.ListActsOn, []any{"plan", "a", 10, 10},
+			[]string{"SEARCH audit USING INDEX audit_subject (application=? AND subject=? AND id<?)"}},
 		{"list, repeating", dbsqlc.ListRepeating, []any{"plan", "a", "b", 10},
 			[]string{"SEARCH alarm USING INDEX alarm_repeating (application=? AND business_id>? AND business_id<?)"}},
 		{"next repeating application", dbsqlc.NextRepeatingApplication, []any{"p"},

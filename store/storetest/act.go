@@ -96,10 +96,35 @@ func testActs(t *testing.T, f *fixture) {
 	same(t, "next page", f.acts(clock.ActsQuery{BeforeID: page[size-1].ID, Limit: size}), alarms[1:])
 	same(t, "next page of an application",
 		f.acts(clock.ActsQuery{Application: app, BeforeID: page[size-1].ID, Limit: 1}), alarms[1:2])
+	onA := clock.ActsQuery{Application: app, Subject: "a", Limit: 10}
+	same(t, "acts on an alarm", f.acts(onA), []clock.Act{alarms[1], alarms[3]})
+	onA.Limit = 1
+	same(t, "newest act on an alarm", f.acts(onA), alarms[1:2])
+	same(t, "acts on an alarm of another application",
+		len(f.acts(clock.ActsQuery{Application: "bank", Subject: "a", Limit: 10})), 0)
+	same(t, "acts on an alarm whose id differs in its last character",
+		f.acts(clock.ActsQuery{Application: app, Subject: "b’", Limit: 10}), alarms[2:3])
 	same(t, "report", f.report(`SELECT done_at, actor, token, origin, action, application, subject, request_id FROM audit_report WHERE action = 'resume' ORDER BY id`), [][]string{
 		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "a", ops.RequestID},
 		{(t0 + 3).Time().Format(reportLayout), ops.Name, ops.Token, ops.From, "resume", app, "c", ops.RequestID},
 	})
+}
+
+// testCancelActs demands one act for the cancel of a person, and none for that of an application, also in one group.
+func testCancelActs(t *testing.T, f *fixture) {
+	by := func(op clock.Op) clock.Op {
+		op.Actor, op.Note = &clock.Actor{Name: "ann"}, "closed"
+		return op
+	}
+	f.set(t0, set("a", t0+5), set("b", t0+5), set("c", t0+5))
+	for i, d := range f.write(t0+1, cancel("a"), by(cancel("b")), cancel("c"), by(cancel("unknown"))) {
+		same(t, "verdict", d.Verdict, []clock.Verdict{clock.Disarm, clock.Disarm, clock.Disarm, clock.Refuse}[i])
+	}
+	f.write(t0+2, by(cancel("a")), by(cancel("b"))) // both change nothing
+	same(t, "acts", f.acts(clock.ActsQuery{Limit: 10}), []clock.Act{{
+		At: t0 + 1, Actor: clock.Actor{Name: "ann"}, Action: "cancel", Application: app, Subject: "b",
+		Before: `{"state":"scheduled","generation":1}`, After: `{"state":"cancelled","generation":1,"note":"closed"}`,
+	}})
 }
 
 // testPurgedActs deletes the oldest acts alone.

@@ -88,7 +88,9 @@ func testCallsBesideLists(t *testing.T, f *fixture) {
 		t.Errorf("%d lists at once, want at most 3", n)
 	}
 	calls := f.calls()
-	delete(calls, "list")
+	for _, list := range []string{"list", "acts"} {
+		delete(calls, list)
+	}
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		ctx, stop := context.WithTimeout(t.Context(), 10*promptTimeout)
 		if err := calls[name](ctx); err != nil {

@@ -154,6 +154,7 @@ func cases() []testCase {
 		{name: "racing changes of tokens all count", scope: Locks, plain: testRacingTokens},
 		{name: "a token that cannot be read opens nothing", plain: testUnreadableToken},
 		{name: "acts are recorded with their changes", scope: Locks, plain: testActs},
+		{name: "the cancel of a person is recorded", scope: Locks, plain: testCancelActs},
 		{name: "old acts are purged", plain: testPurgedActs},
 		{name: "waiting writes delay no upkeep", scope: Writes, needs: locksRows, plain: testUpkeepBesideWaitingWrites},
 		{name: "hanging reads delay no leases", scope: Locks, needs: locksRows, plain: testLeasesBesideReads},

@@ -175,6 +175,20 @@ const checks = {
     }
   },
 
+  async 'the life of an alarm has the acts of people'({page, service}) {
+    await service.call('PUT', alarm('shop', 'acted'), {delay: '1h'});
+    await visit(page, service.url, alarmView('shop', 'acted'));
+    for (const [action, note, after] of [['pause', 'no <i>stock</i>', 'paused'], ['resume', 'found it', 'scheduled'], ['cancel', 'the customer called', 'cancelled']]) {
+      await confirmed(page, `[data-action=${action}]`, note);
+      await page.waitForSelector(`.summary .badge.${after}`);
+    }
+    assert.match(await page.innerText('.timeline'), /Set\n[\s\S]*\nPaused\n[\s\S]*no <i>stock<\/i>[\s\S]*\nResumed\n[\s\S]*found it[\s\S]*\nCancelled\n[\s\S]*the customer called/);
+    assert.equal((await page.innerText('.timeline')).match(/Cancelled|Paused/g).length, 2);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'life.png'), fullPage: true});
+    await visit(page, service.url, view('audit', {application: 'shop'}));
+    assert.match(await page.innerText('tbody tr:first-child'), /cancel[\s\S]*acted[\s\S]*the customer called/);
+  },
+
   async 'a backfill takes a range in the time zone of the page'({page, service}) {
     await service.call('PUT', alarm('shop', 'hourly'), {repeat: {cron: '0 * * * *', time_zone: 'Europe/Berlin'}});
     const backfill = async () => (await service.call('GET', alarm('shop', 'hourly'))).body.occurrence.backfill;

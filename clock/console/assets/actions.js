@@ -9,20 +9,20 @@ const over = {rung: 'it has rung', expired: 'it has expired', dead: 'it is dead'
 /** The actions on one alarm. effect completes "The alarm ...". refusal(alarm) returns why the action is not possible now, '' if it is. An action
  * with shown(alarm) is not shown for other alarms. asked(alarm) returns the fields that a person fills in: members of the request's body. */
 export const actions = [
-  {name: 'cancel', verb: 'Cancel', done: 'cancelled', method: 'DELETE', suffix: '', effect: 'will not ring. It stays visible as cancelled until the retention ends.', refusal: stopping},
-  {name: 'pause', verb: 'Pause', done: 'paused', method: 'POST', suffix: '/pause', effect: 'will neither ring nor expire until somebody resumes it.',
+  {name: 'cancel', verb: 'Cancel', done: 'cancelled', suffix: '/cancel', effect: 'will not ring. It stays visible as cancelled until the retention ends.', refusal: stopping},
+  {name: 'pause', verb: 'Pause', done: 'paused', suffix: '/pause', effect: 'will neither ring nor expire until somebody resumes it.',
     refusal: a => a.state === 'paused' ? 'it is paused already' : stopping(a)},
-  {name: 'resume', verb: 'Resume', done: 'resumed', method: 'POST', suffix: '/resume', effect: 'will ring at its time, or at once if that has passed.',
+  {name: 'resume', verb: 'Resume', done: 'resumed', suffix: '/resume', effect: 'will ring at its time, or at once if that has passed.',
     refusal: a => a.state === 'paused' ? '' : over[a.state] || 'it is not paused'},
-  {name: 'trigger', verb: 'Trigger', done: 'triggered', method: 'POST', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times, any other alarm is set again, to now.',
+  {name: 'trigger', verb: 'Trigger', done: 'triggered', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times, any other alarm is set again, to now.',
     refusal: a => a.state === 'paused' ? 'it is paused: resume it first' : over[a.state] && a.state !== 'cancelled' && !a.repeat ? '' : inFlight(a)},
-  {name: 'backfill', verb: 'Backfill', done: 'backfilled', method: 'POST', suffix: '/backfill', shown: a => Boolean(a.repeat), asked: backfilled,
+  {name: 'backfill', verb: 'Backfill', done: 'backfilled', suffix: '/backfill', shown: a => Boolean(a.repeat), asked: backfilled,
     effect: 'will ring once for each occurrence of its rule in this range, in order, whether it rang then or not.',
     refusal: a => a.state === 'paused' ? 'it is paused: resume it first' : backfills(a) ? 'a backfill runs' : over[a.state] || doubtful(a)},
-  {name: 'end-backfill', verb: 'Stop backfilling', done: 'freed of its backfill', method: 'POST', suffix: '/end-backfill', shown: backfills,
+  {name: 'end-backfill', verb: 'Stop backfilling', done: 'freed of its backfill', suffix: '/end-backfill', shown: backfills,
     effect: 'will not begin a further ring of its backfill.', refusal: doubtful},
-  {name: 'kick', verb: 'Kick', done: 'kicked', method: 'POST', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
-  {name: 'discard', verb: 'Discard', done: 'discarded', method: 'POST', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
+  {name: 'kick', verb: 'Kick', done: 'kicked', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
+  {name: 'discard', verb: 'Discard', done: 'discarded', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
 ];
 
 /** As inFlight, but the ring of a repeating alarm that waits for its acknowledgement leaves other occurrences to stop. */
@@ -54,13 +54,10 @@ function notDead(alarm) {
   return alarm.state === 'dead' || alarm.state === 'expired' ? '' : `it is ${alarm.state}, neither dead nor expired`;
 }
 
-/** Reports whether the service takes a note with the action. */
-export const takesNote = action => action.method === 'POST';
-
 /** Carries out an action on the alarm as the person has seen it, and returns the changed alarm. given has what the person filled in. */
 export function perform(action, alarm, given, signal) {
   const members = Object.entries(given).filter(([, value]) => value);
-  return act(action.method, alarmPath(alarm.application, alarm.business_id) + action.suffix,
+  return act('POST', alarmPath(alarm.application, alarm.business_id) + action.suffix,
     {generation: alarm.generation, body: members.length > 0 ? Object.fromEntries(members) : undefined, signal});
 }
 
@@ -96,7 +93,7 @@ export function curl(alarm, action) {
   const url = quoted(address(alarmPath(alarm.application, alarm.business_id) + (action ? action.suffix : '')).href);
   if (!action) return curlOf(url);
   const body = action.asked && JSON.stringify(Object.fromEntries(action.asked(alarm).map(field => [field.name, field.value])));
-  return curlOf(url, `-X ${action.method} -H 'If-Match: "${alarm.generation}"'${body ? ` -H 'Content-Type: application/json' -d ${quoted(body)}` : ''}`);
+  return curlOf(url, `-X POST -H 'If-Match: "${alarm.generation}"'${body ? ` -H 'Content-Type: application/json' -d ${quoted(body)}` : ''}`);
 }
 
 /** Returns the command of curl for a URL, with the token of the shell if this page needs one. */

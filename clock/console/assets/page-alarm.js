@@ -1,6 +1,6 @@
 // One alarm: its state in a sentence, its life, the actions, and its content.
 
-import {actions, command, curl, perform, takesNote} from './actions.js';
+import {actions, command, curl, perform} from './actions.js';
 import {alarmPath, get, getWithText, unless} from './api.js';
 import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
@@ -31,7 +31,10 @@ async function read(view, known) {
   try {
     const {body: alarm, text} = await getWithText(path, view.signal);
     known.hidden ??= await hidesPayload(alarm.application, view.signal);
-    return {alarm, payload: memberText(text, 'payload'), hidden: known.hidden, occurrences: alarm.repeat && !alarm.finished_at ? await get(`${path}/occurrences`, {count: 10}, view.signal) : null};
+    const [{events}, occurrences] = await Promise.all([
+      get(`${path}/events`, {}, view.signal), alarm.repeat && !alarm.finished_at ? get(`${path}/occurrences`, {count: 10}, view.signal) : null,
+    ]);
+    return {alarm, events, payload: memberText(text, 'payload'), hidden: known.hidden, occurrences};
   } catch (problem) {
     if (problem.code === 'unknown_alarm') return {alarm: null};
     throw problem;
@@ -49,13 +52,13 @@ function gone(state) {
     'It was never set, or it was deleted after its retention (by default 24 hours after its end).', 'Check the capital letters and blanks of the id, or search for the beginning of the id.');
 }
 
-function draw(view, content, {alarm, payload, hidden, occurrences}) {
+function draw(view, content, {alarm, events, payload, hidden, occurrences}) {
   replace(content,
     el('div', {class: 'summary'}, badge(alarm.state), alarm.in_doubt && el('span', {class: 'badge doubt'}, 'in doubt'), el('p', {class: 'sentence'}, sentence(alarm)),
       el('p', {class: 'muted'}, 'Application ', applicationLink(alarm.application), ` · generation ${alarm.generation}`)),
     el('div', {class: 'columns'},
       el('div', {},
-        section('Life', el('p', {class: 'hint'}, `Times in ${zoneLabel()}`), timeline(alarm)),
+        section('Life', el('p', {class: 'hint'}, `Times in ${zoneLabel()}`), timeline(alarm, events)),
         occurrences && section('Next occurrences', occurrenceTable(alarm, occurrences))),
       el('div', {},
         section('Actions', actionList(view, alarm)),
@@ -98,7 +101,7 @@ function actionList(view, alarm) {
 
 async function run(view, alarm, action) {
   const confirmed = await confirm({
-    title: `${action.verb} this alarm?`, asked: action.asked && action.asked(alarm), noted: takesNote(action), verb: `${action.verb} the alarm`,
+    title: `${action.verb} this alarm?`, asked: action.asked && action.asked(alarm), noted: true, verb: `${action.verb} the alarm`,
     body: [facts([['Application', alarm.application], ['Business id', alarm.business_id], ['State', badge(alarm.state)], ['Generation', String(alarm.generation)]]), el('p', {}, `The alarm ${action.effect}`)],
   });
   if (!confirmed) return;

@@ -5,7 +5,7 @@ import {confirm} from './dialog.js';
 import {count, plural} from './format.js';
 import {el} from './dom.js';
 import {facts} from './parts.js';
-import {performAll, takesNote} from './actions.js';
+import {performAll} from './actions.js';
 
 /** Carries out an action on the selected alarms that allow it, after a confirmation. */
 export async function runAll(view, action, selected, possible) {
@@ -13,7 +13,7 @@ export async function runAll(view, action, selected, possible) {
   const applications = [...new Set(possible.map(a => a.application))];
   const named = a => applications.length > 1 ? `${a.application}/${a.business_id}` : a.business_id;
   const confirmed = await confirm({
-    title: `${action.verb} ${plural(possible.length, 'alarm')}?`, noted: takesNote(action), verb: `${action.verb} ${plural(possible.length, 'alarm')}`,
+    title: `${action.verb} ${plural(possible.length, 'alarm')}?`, noted: true, verb: `${action.verb} ${plural(possible.length, 'alarm')}`,
     body: [
       facts([[applications.length > 1 ? 'Applications' : 'Application', applications.join(', ')], ['Alarms', count(possible.length)], ['For example', possible.slice(0, 5).map(named).join(', ')]]),
       el('p', {}, `Each alarm ${action.effect}`),

@@ -10,12 +10,18 @@ const outcomes = {
   released: 'Ring released by the application', buried: 'Ring buried by the application', unacknowledged: 'Ring not acknowledged in time',
 };
 
-const ends = {rung: 'Finished: rung', expired: 'Expired', dead: 'Dead', cancelled: 'Cancelled'};
+const ends = {rung: 'Finished: rung', expired: 'Expired', dead: 'Dead'};
 const answers = {ack: 'Acknowledged', release: 'Released', bury: 'Buried', touch: 'Asked for more time'};
 
+// The events of the alarm that a person may have caused, with the class of their moments.
+const acts = {
+  paused: ['Paused', 'paused'], resumed: ['Resumed', 'set'], triggered: ['Triggered', 'ringing'], kicked: ['Kicked', 'ringing'], discarded: ['Discarded', 'cancelled'], cancelled: ['Cancelled', 'cancelled'],
+  backfilled: ['Backfill begun', 'ringing'], backfill_ended: ['Backfill ended', 'set'],
+};
+
 /** Returns the moments of an alarm's life, in order. A moment has its time, a kind, a text and details. */
-export function moments(alarm) {
-  return [...beginning(alarm), ...tries(alarm), ...ringsAndAnswers(alarm), ...ending(alarm), ...future(alarm)].filter(m => m.at).sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || a.rank - b.rank);
+function moments(alarm, events) {
+  return [...beginning(alarm), ...tries(alarm), ...ringsAndAnswers(alarm), ...ending(alarm), ...acted(events), ...future(alarm)].filter(m => m.at).sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || a.rank - b.rank);
 }
 
 function beginning(alarm) {
@@ -42,11 +48,15 @@ function ringsAndAnswers(alarm) {
 }
 
 function ending(alarm) {
-  if (alarm.state === 'rung' && alarm.finished_at === alarm.rung_at) return [];
-  return [
-    {at: alarm.finished_at, rank: 4, kind: alarm.state, text: ends[alarm.state], detail: alarm.state === 'rung' || alarm.state === 'cancelled' ? '' : alarm.last_error},
-    {at: alarm.state === 'paused' ? alarm.updated_at : null, rank: 4, kind: 'paused', text: 'Paused, or changed while it is paused'},
-  ];
+  if (!ends[alarm.state] || alarm.state === 'rung' && alarm.finished_at === alarm.rung_at) return [];
+  return [{at: alarm.finished_at, rank: 4, kind: alarm.state, text: ends[alarm.state], detail: alarm.state === 'rung' ? '' : alarm.last_error}];
+}
+
+function acted(events) {
+  return events.filter(e => acts[e.event]).map(e => {
+    const [text, kind] = acts[e.event];
+    return {at: e.at, rank: 4, kind, text: e.by ? `${text} by ${e.by}` : text, detail: e.detail};
+  });
 }
 
 function future(alarm) {
@@ -66,8 +76,8 @@ function nextText(alarm) {
 }
 
 /** Returns the timeline as a list. A line shows where now is. */
-export function timeline(alarm) {
-  const all = moments(alarm);
+export function timeline(alarm, events) {
+  const all = moments(alarm, events);
   const line = el('li', {class: 'now'}, el('span', {class: 'dot', 'aria-hidden': 'true'}), el('span', {class: 'what'}, 'Now'), el('span', {class: 'muted'}, exact(new Date(now()).toISOString())));
   const items = all.map(m => el('li', {class: `moment ${m.kind}`},
     el('span', {class: 'dot', 'aria-hidden': 'true'}),

@@ -158,3 +158,57 @@ func (q *Queries) ListActsOf(ctx context.Context, db DBTX, arg ListActsOfParams)
 	}
 	return items, nil
 }
+
+const ListActsOn = `-- name: ListActsOn :many
+SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
+FROM audit WHERE application = ?1 AND subject = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4
+`
+
+type ListActsOnParams struct {
+	Application string
+	Subject     string
+	BeforeID    int64
+	RowLimit    int64
+}
+
+// Reads acts on a subject of an application, the newest first.
+// Index: audit_subject. Rows: up to the limit.
+func (q *Queries) ListActsOn(ctx context.Context, db DBTX, arg ListActsOnParams) ([]Audit, error) {
+	rows, err := db.QueryContext(ctx, ListActsOn,
+		arg.Application,
+		arg.Subject,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Audit
+	for rows.Next() {
+		var i Audit
+		if err := rows.Scan(
+			&i.ID,
+			&i.DoneAt,
+			&i.Actor,
+			&i.Token,
+			&i.Origin,
+			&i.Action,
+			&i.Application,
+			&i.Subject,
+			&i.StateBefore,
+			&i.StateAfter,
+			&i.RequestID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
