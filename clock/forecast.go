@@ -8,7 +8,8 @@ import (
 
 // ForecastQuery asks how many alarms are due in each of some steps.
 type ForecastQuery struct {
-	From        Instant       // begin of the first step
+	Now         Instant       // rings of repeating alarms after their next one are counted if they are after it
+	From        Instant       // begin of the first step, not after Now
 	Step        time.Duration // length of a step, whole milliseconds
 	Count       int           // number of steps, 1 to MaxForecastSteps
 	Application string        // only alarms of this application; empty: of all applications
@@ -56,7 +57,8 @@ type PendingCounter interface {
 	CountPending(ctx context.Context, shard int) (map[string]int64, error)
 }
 
-// Forecaster counts alarms by due time: a repeating alarm at its next ring alone. Its work is bounded, however many alarms there are.
+// Forecaster counts alarms by due time: a repeating alarm at its next ring alone. Its work is bounded, however many
+// alarms there are.
 type Forecaster interface {
 	Forecast(ctx context.Context, q ForecastQuery) (Forecast, error)
 }

@@ -3,7 +3,6 @@ package clock
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 
 	"github.com/clockd/clockd/clock/repeat"
 )
@@ -11,9 +10,9 @@ import (
 // Bounds of the work on rules of one forecast.
 const (
 	forecastApplications = 500     // applications with repeating alarms, at most
-	forecastRules        = 20_000  // repeating alarms that are read, at most, apart from one of each application
-	forecastOccurrences  = 200_000 // occurrences that are computed, at most, apart from some of each application
-	leastOccurrences     = 1000    // occurrences that are computed for each application, if there are so many
+	forecastRules        = 10_000  // repeating alarms that are read, at most, apart from one of each application
+	forecastOccurrences  = 200_000 // occurrences that are computed, apart from some of each alarm
+	leastOfAlarm         = 10      // occurrences of an alarm that are computed, if there are so many
 	applicationsRead     = 100     // names that are read at once
 )
 
@@ -24,18 +23,29 @@ type ForecastStore interface {
 }
 
 // Forecasts count the alarms that are due, and the occurrences of repeating alarms after their next ring.
-type Forecasts struct{ store ForecastStore }
+type Forecasts struct {
+	store ForecastStore
+	turn  chan struct{} // full while rules are counted: one request after the other, so that they take one processor
+}
 
 // NewForecasts returns Forecasts.
-func NewForecasts(store ForecastStore) *Forecasts { return &Forecasts{store: store} }
+func NewForecasts(store ForecastStore) *Forecasts {
+	return &Forecasts{store: store, turn: make(chan struct{}, 1)}
+}
 
 // Forecast counts the steps of a query. Rules are counted in the steps that the store has counted. Each application
-// gets an equal part of the work that is left. If it has more alarms, or they more occurrences, some of its alarms
-// stand for all.
+// gets an equal part of the work that is left. If it has more alarms, its first ones stand for all; if an alarm has
+// more occurrences, its first ones stand for all.
 func (f *Forecasts) Forecast(ctx context.Context, q ForecastQuery) (Forecast, error) {
 	forecast, err := f.store.Forecast(ctx, q)
 	if err != nil {
 		return forecast, err
+	}
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return forecast, Unavailable(ctx.Err())
 	}
 	forecast.Repeats = make([]int64, len(forecast.Due))
 	names, all, err := f.applications(ctx, q.Application)
@@ -53,7 +63,7 @@ func (f *Forecasts) Forecast(ctx context.Context, q ForecastQuery) (Forecast, er
 		steps := repeat.Steps{
 			From: int64(q.From), Length: q.Step.Milliseconds(), Counts: make([]int64, len(forecast.Due)),
 		}
-		used, estimated := countRules(&read, &steps, max(leastOccurrences, occurrences/share))
+		used, estimated := countRules(&read, &q, &steps, occurrences/share)
 		rules, occurrences = max(0, rules-int(read.Read)), max(0, occurrences-used)
 		forecast.RulesEstimated = forecast.RulesEstimated || estimated
 		for i, n := range steps.Counts {
@@ -85,37 +95,29 @@ func (f *Forecasts) applications(ctx context.Context, application string) (names
 	return names, false, nil
 }
 
-// countRules counts the occurrences of an application's alarms after their next rings. It computes at most that many,
-// and returns how many. estimated: the counts are estimates.
-func countRules(rules *Rules, steps *repeat.Steps, most int) (used int, estimated bool) {
+// countRules counts the occurrences of an application's alarms after their next rings. It computes about that many, and
+// returns how many. Each alarm gets an equal part of the work that is left. estimated: the counts are estimates.
+func countRules(rules *Rules, q *ForecastQuery, steps *repeat.Steps, most int) (used int, estimated bool) {
 	alarms := rules.Alarms
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // the same choice each time, so that a chart stands still
-	random.Shuffle(len(alarms), func(i, j int) { alarms[i], alarms[j] = alarms[j], alarms[i] })
-	counted := int64(0)
+	own := repeat.Steps{From: steps.From, Length: steps.Length, Counts: make([]int64, len(steps.Counts))}
 	for i := range alarms {
-		own := repeat.Steps{From: steps.From, Length: steps.Length, Counts: make([]int64, len(steps.Counts))}
-		a := &alarms[i]
-		read, until, complete := a.Rule.CountFollowing(a.Alarm, a.Current, int64(a.NextTryTime), &own, most-used)
-		used += read
-		if !complete {
+		a, share := &alarms[i], max(leastOfAlarm, (most-used)/(len(alarms)-i))
+		clear(own.Counts)
+		after := int64(max(a.NextTryTime, q.Now))
+		read, until, exact := a.Rule.CountRings(a.Alarm, a.Current, after, &own, share)
+		if used += read; !exact {
 			estimated = true
-			if counted > 0 {
-				break
-			}
-			extend(&own, int64(a.NextTryTime), until)
+			extend(&own, after, until)
 		}
 		for i, n := range own.Counts {
 			steps.Counts[i] += n
 		}
-		if counted++; !complete {
-			break
-		}
 	}
-	if counted == 0 || counted == int64(len(alarms)) && rules.Read == rules.Total {
+	if rules.Read == rules.Total {
 		return used, estimated
 	}
-	factor := float64(len(alarms)) / float64(counted) * float64(rules.Total) / float64(rules.Read)
-	for i, n := range steps.Counts { // the counted alarms stand for all
+	factor := float64(rules.Total) / float64(rules.Read)
+	for i, n := range steps.Counts { // the alarms that were read stand for all
 		steps.Counts[i] = int64(math.Round(factor * float64(n)))
 	}
 	return used, true
@@ -124,18 +126,18 @@ func countRules(rules *Rules, steps *repeat.Steps, most int) (used int, estimate
 // extend lets the rings that were counted from one instant until another go on alike, until the end of the steps.
 func extend(steps *repeat.Steps, from, until int64) {
 	from = max(from, steps.From)
+	if until <= from {
+		return
+	}
 	sum := int64(0)
 	for _, n := range steps.Counts {
 		sum += n
 	}
-	if until <= from {
-		return
-	}
-	pace := float64(sum) / float64(until-from)
+	pace, rest := float64(sum)/float64(until-from), 0.0
 	for i := range steps.Counts {
 		begin := max(until, steps.From+int64(i)*steps.Length)
-		if rest := steps.From + int64(i+1)*steps.Length - begin; rest > 0 {
-			steps.Counts[i] += int64(pace * float64(rest))
-		}
+		rest += pace * float64(max(0, steps.From+int64(i+1)*steps.Length-begin))
+		steps.Counts[i] += int64(rest)
+		rest -= math.Floor(rest)
 	}
 }

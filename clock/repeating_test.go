@@ -29,28 +29,31 @@ func (s *repeatingStore) RepeatingApplications(_ context.Context, after string, 
 
 func (s *repeatingStore) List(_ context.Context, q ListQuery, take func(*Alarm) bool) (next ListPosition, err error) {
 	s.asks++
-	if !q.Repeating || s.fail != nil {
+	if !q.Repeating || len(q.States) > 0 || s.fail != nil {
 		return next, errors.Join(errors.New("a list of other alarms"), s.fail)
 	}
-	passed, looked := 0, 0
+	passed, read := 0, 0
 	next = q.After
 	for _, k := range s.keys {
-		if k.Application != q.Application || k.BusinessID <= q.After.BusinessID {
+		if k.Application != q.Application || k.BusinessID <= q.After.BusinessID ||
+			!strings.HasPrefix(k.BusinessID, q.Prefix) {
 			continue
 		}
-		if looked == s.scan {
+		if read == s.scan || passed == q.Limit {
 			return next, nil
 		}
-		looked++
-		if strings.HasPrefix(k.BusinessID, q.Prefix) {
-			if !take(&Alarm{Key: k}) {
+		read++
+		if !strings.HasSuffix(k.BusinessID, "stale") {
+			a := Alarm{Key: k}
+			if a.State = Scheduled; strings.HasSuffix(k.BusinessID, "paused") {
+				a.State = Paused
+			}
+			if !take(&a) {
 				return next, nil
 			}
 			passed++
 		}
-		if next = (ListPosition{BusinessID: k.BusinessID}); passed == q.Limit {
-			return next, nil
-		}
+		next = ListPosition{BusinessID: k.BusinessID}
 	}
 	return ListPosition{}, nil
 }
@@ -60,6 +63,7 @@ func everyApplication(string) bool { return true }
 // walk follows a list page by page. A page takes at most room alarms.
 func (s *repeatingStore) walk(t *testing.T, q ListQuery, room int, covers func(string) bool) (got []Key, pages int) {
 	t.Helper()
+	q.DueAfter, q.DueBefore = NoInstant, NoInstant
 	for pages = 1; pages < 2000; pages++ {
 		taken := 0
 		next, err := NewRepeatingAlarms(s).List(t.Context(), q, covers, func(a *Alarm) bool {
@@ -81,6 +85,9 @@ func (s *repeatingStore) walk(t *testing.T, q ListQuery, room int, covers func(s
 		}
 		if next == q.After {
 			t.Fatalf("the list stays at %+v", next)
+		}
+		if next.Application != "" && !covers(next.Application) {
+			t.Fatalf("the position names %s", next.Application)
 		}
 		if p, err := DecodeCursor(q.Application, EncodeCursor(q.Application, next)); err != nil || p != next {
 			t.Fatalf("the cursor of %+v is read as %+v, %v", next, p, err)
@@ -115,6 +122,7 @@ func TestRepeatingAlarmsOfAllApplicationsComeOnce(t *testing.T) {
 	if got, _ := s.walk(t, ListQuery{Limit: 100, Application: "app-3"}, 100, nil); !slices.Equal(got, keys[3:6]) {
 		t.Errorf("of one application: %v", got)
 	}
+	s.scan, s.asks = 10, 0
 	asks := s.asks
 	covers := func(application string) bool { return application == "app-2" }
 	if got, _ := s.walk(t, ListQuery{Limit: 100}, 100, covers); !slices.Equal(got, keys[1:3]) || s.asks != asks+1 {
@@ -133,12 +141,55 @@ func TestRepeatingAlarmsOfManyApplicationsAreReadInSteps(t *testing.T) {
 		t.Errorf("%d alarms on %d pages, after %d reads", len(got), pages, s.asks)
 	}
 	last := func(application string) bool { return application == keys[len(keys)-1].Application }
-	if got, pages := s.walk(t, ListQuery{Limit: 1000}, 1000, last); len(got) != 1 || got[0] != keys[len(keys)-1] || pages != 3 {
-		t.Errorf("%v on %d pages", got, pages)
+	got, pages = s.walk(t, ListQuery{Limit: 1000}, 1000, last)
+	if len(got) != 1 || got[0] != keys[len(keys)-1] || pages != 1 {
+		t.Errorf("%v on %d pages", got, pages) // no position names an application that is not covered
 	}
 	s.fail = Unavailable(errors.New("gone"))
 	_, err := NewRepeatingAlarms(s).List(t.Context(), ListQuery{Limit: 1}, everyApplication, nil)
 	if !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a list without database: %v", err)
+	}
+}
+
+func TestRepeatingAlarmsAreFiltered(t *testing.T) {
+	var keys, paused []Key
+	for application := range 12 {
+		for id := range 700 {
+			k := Key{Application: fmt.Sprintf("app-%02d", application), BusinessID: fmt.Sprintf("a-%03d", id)}
+			switch id {
+			case 5, 699:
+				k.BusinessID += "-paused"
+				paused = append(paused, k)
+			case 0, 6, 7, 698:
+				k.BusinessID += "-stale"
+			}
+			keys = append(keys, k)
+		}
+	}
+	for _, scan := range []int{50, 100, 1000} {
+		s := &repeatingStore{keys: keys, scan: scan}
+		got, _ := s.walk(t, ListQuery{Limit: 7, States: []State{Paused}}, 7, everyApplication)
+		if !slices.Equal(got, paused) {
+			t.Fatalf("scan of %d: %v", scan, got)
+		}
+	}
+	s := &repeatingStore{keys: keys, scan: 1000}
+	if _, pages := s.walk(t, ListQuery{Limit: 100, States: []State{Dead}}, 7, everyApplication); pages != 5 {
+		t.Errorf("%d pages for %d alarms", pages, len(keys))
+	}
+}
+
+func TestPositionsOfOtherListsAreRefused(t *testing.T) {
+	for _, q := range []ListQuery{
+		{Application: "shop", After: ListPosition{DueTime: 1}},
+		{Application: "shop", After: ListPosition{Application: "shop"}},
+		{After: ListPosition{BusinessID: "a"}}, {After: ListPosition{DueID: 1}},
+	} {
+		q.Limit = 1
+		_, err := NewRepeatingAlarms(&repeatingStore{}).List(t.Context(), q, everyApplication, nil)
+		if e, is := errors.AsType[*Error](err); !is || e.Code != CodeInvalidCursor {
+			t.Errorf("%+v: %v", q.After, err)
+		}
 	}
 }

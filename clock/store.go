@@ -3,6 +3,7 @@ package clock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -78,9 +79,16 @@ type ListQuery struct {
 	DueAfter    Instant      // only next_try_time >= DueAfter; NoInstant: no bound
 	DueBefore   Instant      // only next_try_time < DueBefore; NoInstant: no bound
 	Prefix      string       // prefix of business_id, compared bytewise; may be empty
-	Repeating   bool         // only repeating alarms, by business id
+	Repeating   bool         // only repeating alarms, by business id; a store selects them by Prefix alone
 	After       ListPosition // where the page before has ended; zero: the first page
 	Limit       int          // 1 to MaxListLimit
+}
+
+// Admits reports whether the query selects an alarm of its application, apart from its position.
+func (q *ListQuery) Admits(a *Alarm) bool {
+	return (len(q.States) == 0 || slices.Contains(q.States, a.State)) && strings.HasPrefix(a.BusinessID, q.Prefix) &&
+		(q.DueAfter == NoInstant || a.NextTryTime >= q.DueAfter && a.NextTryTime != NoInstant) &&
+		(q.DueBefore == NoInstant || a.NextTryTime < q.DueBefore && a.NextTryTime != NoInstant)
 }
 
 // ByDue reports whether the list is in the order of due times.

@@ -20,7 +20,7 @@ func forecastFrom(forecaster clock.Forecaster, tb *clock.Timebase) clockhttp.For
 		if err != nil {
 			return clock.Forecast{}, 0, err
 		}
-		q.From = now - now%clock.Instant(q.Step.Milliseconds())
+		q.Now, q.From = now, now-now%clock.Instant(q.Step.Milliseconds())
 		f, err := forecaster.Forecast(ctx, q)
 		return f, q.From, err
 	}

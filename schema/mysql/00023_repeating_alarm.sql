@@ -1,6 +1,7 @@
 -- +goose Up
 -- side by side: yes, because old builds do not use the new table. An alarm that an old build lets repeat meanwhile is
--- missing in lists of repeating alarms and in forecasts until it is set again.
+-- missing in lists of repeating alarms and in forecasts until a set changes it. Alarms that an old build purges leave
+-- their rows in the new table.
 
 -- The repeating alarms, so that lists find them. (PostgreSQL and SQLite have an index of such rows alone instead.) A
 -- row may outlive its reason: the alarm may have been set without a rule since. It is deleted with its alarm.

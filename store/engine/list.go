@@ -61,14 +61,6 @@ func (l *list) pass(a *clock.Alarm, behind clock.ListPosition) bool {
 	return true
 }
 
-// admits reports whether the query selects the alarm, apart from its application and its position.
-func (l *list) admits(a *clock.Alarm) bool {
-	q := &l.query
-	return (len(q.States) == 0 || slices.Contains(q.States, a.State)) && strings.HasPrefix(a.BusinessID, q.Prefix) &&
-		(q.DueAfter == clock.NoInstant || a.NextTryTime >= q.DueAfter && a.NextTryTime != clock.NoInstant) &&
-		(q.DueBefore == clock.NoInstant || a.NextTryTime < q.DueBefore && a.NextTryTime != clock.NoInstant)
-}
-
 // listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The
 // lists of some states have an index of their own, and need no bound.
 func (s *Store) listByID(ctx context.Context, l *list) error {
@@ -163,7 +155,7 @@ func (s *Store) passDue(ctx context.Context, l *list, entries []store.Due) (more
 		a, found := alarms[entry.ID]
 		behind := entry.Position()
 		behind.ID++
-		if !found || a.NextTryTime != entry.NextTryTime || !l.admits(&a) {
+		if !found || a.NextTryTime != entry.NextTryTime || !l.query.Admits(&a) {
 			continue
 		}
 		if !l.pass(&a, listPosition(behind)) || l.passed == l.query.Limit {

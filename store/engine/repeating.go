@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// repeatingScan is the number of alarms that a list of repeating alarms looks at, at most.
+	// repeatingScan is the number of rows that a list of repeating alarms reads, at most.
 	repeatingScan = 1000
 	// repeatingCount is the number of repeating alarms of an application that are counted, at most.
 	repeatingCount = 1_000_000
@@ -85,28 +85,35 @@ func (r *RuleRow) alarm(application string) (clock.RuledAlarm, bool) {
 	}, true
 }
 
-// listRepeating reads a range of the application's repeating alarms, at most repeatingScan. An alarm whose rule cannot
-// be read belongs to the list, so that people find it.
+// listRepeating reads a range of the application's repeating alarms, at most repeatingScan rows. An alarm whose rule
+// cannot be read belongs to the list, so that people find it.
 func (s *Store) listRepeating(ctx context.Context, l *list) error {
 	q := ListQuery{
 		Application: l.query.Application, After: l.query.After.BusinessID,
-		Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix),
-		Limit: repeatingScan, Repeating: true,
+		Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix), Repeating: true,
 	}
-	read, ended := 0, false
-	err := s.driver.ReadList(ctx, &q, func(row *Row) bool {
-		read++
-		a := row.Alarm()
-		behind := clock.ListPosition{BusinessID: a.BusinessID}
-		if row.RepeatState == "" || !l.admits(&a) {
-			l.next = behind
+	for read, refused := 0, false; read < repeatingScan && l.passed < l.query.Limit; {
+		q.Limit = min(l.query.Limit-l.passed, repeatingScan-read)
+		before := read
+		err := s.driver.ReadList(ctx, &q, func(row *Row) bool {
+			a := row.Alarm()
+			behind := clock.ListPosition{BusinessID: a.BusinessID}
+			if row.RepeatState == "" { // it repeated before it was set again
+				l.next = behind
+			} else if refused = !l.pass(&a, behind); refused {
+				return false
+			}
+			read++
+			q.After = a.BusinessID
 			return true
+		})
+		if err != nil || refused {
+			return err
 		}
-		ended = !l.pass(&a, behind) || l.passed == l.query.Limit
-		return !ended
-	})
-	if err == nil && !ended && read < repeatingScan {
-		l.next = clock.ListPosition{}
+		if read-before < q.Limit {
+			l.next = clock.ListPosition{}
+			return nil
+		}
 	}
-	return err
+	return nil
 }

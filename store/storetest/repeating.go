@@ -38,16 +38,6 @@ func testRepeatingLists(t *testing.T, f *fixture) {
 	f.wantList("other application", clock.ListQuery{Repeating: true, Application: "bank"}, "period")
 	f.wantList("application without any", clock.ListQuery{Repeating: true, Application: "till"})
 	f.write(t0+1, pause("daily-a"), cancel("cron"))
-	f.wantList("paused", clock.ListQuery{Repeating: true, States: []clock.State{clock.Paused}}, "daily-a")
-	f.wantList("ended", clock.ListQuery{Repeating: true, States: []clock.State{clock.Cancelled, clock.Dead}}, "cron")
-	for _, due := range []clock.ListQuery{
-		{DueAfter: t0, DueBefore: clock.MaxInstant}, {DueAfter: clock.NoInstant, DueBefore: clock.MaxInstant},
-		{DueAfter: 0, DueBefore: clock.NoInstant},
-	} {
-		due.Repeating = true // paused and ended alarms are not due
-		f.wantList(fmt.Sprint("due ", due), due, "daily-b", "period")
-	}
-
 	f.write(t0+2, set("once", t0, daily), set("daily-b", t0), set("cron", t0, daily))
 	f.wantList("after other sets", repeats, "cron", "daily-a", "once", "period")
 	f.exec("UPDATE alarm SET repeat_rule = 'x' WHERE business_id = 'daily-a'")
@@ -63,24 +53,30 @@ func testRepeatingLists(t *testing.T, f *fixture) {
 	}
 }
 
-// testRepeatingScan demands that a list goes on behind many repeating alarms that it does not select.
+// testRepeatingScan demands that a list goes on behind many alarms that repeat no more.
 func testRepeatingScan(t *testing.T, f *fixture) {
 	const many = 1200
-	ops := make([]clock.Op, many)
-	for i := range ops {
-		ops[i] = set(fmt.Sprintf("a-%04d", i), t0, repeating(t0, nil))
+	ops := func(edit func(*clock.Set)) []clock.Op {
+		ops := make([]clock.Op, many)
+		for i := range ops {
+			ops[i] = set(fmt.Sprintf("a-%04d", i), t0, edit)
+		}
+		return ops
 	}
-	f.set(t0, ops...)
+	f.set(t0, ops(repeating(t0, nil))...)
 	f.set(t0, set("b", t0, repeating(t0, nil)))
-	f.write(t0+1, pause("b"), pause("a-0003"))
+	f.write(t0+1, ops(func(*clock.Set) {})...)
 	q := clock.ListQuery{
-		Application: app, Repeating: true, States: []clock.State{clock.Paused},
-		DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 10,
+		Application: app, Repeating: true, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, Limit: 10,
 	}
 	next, err := f.List(t.Context(), q, func(*clock.Alarm) bool { return true })
 	ok(t, err, "list")
-	same(t, "end of the first page", next, clock.ListPosition{BusinessID: "a-0999"})
-	f.wantList("all pages", q, "a-0003", "b")
+	if f.dialect == goose.DialectMySQL {
+		same(t, "end of the first page", next, clock.ListPosition{BusinessID: "a-0999"})
+	} else {
+		same(t, "end of the list", next, clock.ListPosition{})
+	}
+	f.wantList("all pages", q, "b")
 }
 
 // testRules reads the rules of the alarms that ring, and counts all.
