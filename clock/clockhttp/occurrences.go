@@ -27,8 +27,8 @@ func (s *Server) occurrences(c echo.Context) error {
 	b := appendString([]byte(`{"sentence":`), a.Repeat.Sentence())
 	b = append(b, `,"time_zone_data":"`...)
 	b = append(append(b, repeat.Data().Version()...), `","occurrences":`...)
-	repetition := a.Repetition()
-	list := a.Occurrences(clock.InstantOf(time.Now()), count, clock.CountedOccurrences)
+	repetition, now := a.Repetition(), clock.InstantOf(time.Now())
+	list := a.Occurrences(now, count, clock.CountedOccurrences)
 	b = appendList(b, list, func(o *repeat.Occurrence, b []byte) []byte {
 		if b = append(b, `{"number":`...); o.Number == 0 {
 			b = append(b, "null"...)
@@ -38,5 +38,10 @@ func (s *Server) occurrences(c echo.Context) error {
 		b = appendTimes(append(b, ','), a.Repeat, o.At)
 		return append(appendInstant(append(b, `,"ring_at":`...), repetition.RingAt(*o)), '}')
 	})
+	change := a.Repeat.NextChange(int64(now))
+	if change != nil && len(list) < count && (len(list) == 0 || list[len(list)-1].At < change.At) {
+		change = nil // the alarm is over by then
+	}
+	b = appendClockChange(b, a.Repeat, change)
 	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, append(b, "}\n"...))
 }

@@ -72,17 +72,22 @@ func AppendPreview(b []byte, rule *repeat.Rule, from clock.Instant, count int) [
 		b = strconv.AppendInt(append(b, `{"number":`...), o.Number, 10)
 		return append(appendTimes(append(b, ','), rule, o.At), '}')
 	})
+	return append(appendClockChange(b, rule, p.Change), '}')
+}
+
+// appendClockChange appends the member clock_change: null, or a change of the rule's local clock.
+func appendClockChange(b []byte, rule *repeat.Rule, change *repeat.ClockChange) []byte {
 	b = append(b, `,"clock_change":`...)
-	if p.Change == nil {
-		return append(b, "null}"...)
+	if change == nil {
+		return append(b, "null"...)
 	}
-	b = appendInstant(append(b, `{"at":`...), clock.Instant(p.Change.At))
-	b = strconv.AppendInt(append(b, `,"offset_before":`...), p.Change.Before, 10)
-	b = strconv.AppendInt(append(b, `,"offset_after":`...), p.Change.After, 10)
-	b = appendList(append(b, `,"occurrences":`...), p.Change.Occurrences, func(at *int64, b []byte) []byte {
+	b = appendInstant(append(b, `{"at":`...), clock.Instant(change.At))
+	b = strconv.AppendInt(append(b, `,"offset_before":`...), change.Before, 10)
+	b = strconv.AppendInt(append(b, `,"offset_after":`...), change.After, 10)
+	b = appendList(append(b, `,"occurrences":`...), change.Occurrences, func(at *int64, b []byte) []byte {
 		return append(appendTimes(append(b, '{'), rule, *at), '}')
 	})
-	return append(b, "}}"...)
+	return append(b, '}')
 }
 
 // appendTimes appends the members at and local of an occurrence.

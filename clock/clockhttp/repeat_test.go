@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
@@ -26,10 +27,20 @@ func TestRepeatingAlarmShowsItsRuleAndItsNextOccurrences(t *testing.T) {
 	}
 	h.expect(200, "", "PUT", path,
 		`{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin","times":5,"jitter":"60s","latest_after":600000,"missed_window":93600000,"pause_after":3,"overlap":"queue_one","from":1577836800000,"skip_dates":["2030-12-25","2030-12-25"]}}`)
-	if r := h.expect(200, "", "GET", path+"/occurrences?count=100", ""); strings.Count(string(r.body), `"number"`) != 5 ||
-		strings.Count(string(r.body), `T02:30:00+0`) != 5 ||
-		!strings.HasPrefix(string(r.body), `{"sentence":"at 02:30, Europe/Berlin`) {
-		t.Errorf("the occurrences are %s", r.body)
+	body := string(h.expect(200, "", "GET", path+"/occurrences?count=100", "").body)
+	listed, change, _ := strings.Cut(body, `"clock_change":`)
+	if strings.Count(listed, `"number"`) != 5 || strings.Count(listed, `T02:30:00+0`) != 5 ||
+		!strings.HasPrefix(listed, `{"sentence":"at 02:30, Europe/Berlin`) {
+		t.Errorf("the occurrences are %s", listed)
+	}
+	if soon := time.Now().AddDate(0, 0, 6); clockOffset(t, soon) == clockOffset(t, time.Now()) && change != "null}\n" {
+		t.Errorf("the alarm is over before the clock changes at %s", change)
+	}
+	h.expect(200, "", "PUT", path, `{"repeat":{"cron":"30 2 * * *","time_zone":"Europe/Berlin"}}`)
+	body = string(h.expect(200, "", "GET", path+"/occurrences?count=1", "").body)
+	_, change, _ = strings.Cut(body, `"clock_change":`)
+	if !strings.HasPrefix(change, `{"at":"2`) || strings.Count(change, `"local"`) < 3 {
+		t.Errorf("the next change of the clock is %s", change)
 	}
 	h.expect(200, "", "GET", path, "")
 	h.expect(201, "", "PUT", "/v1/applications/shop/alarms/once", `{"delay":"1h"}`)
@@ -187,4 +198,15 @@ func TestPreviewShowsARuleWithoutAnAlarm(t *testing.T) {
 			t.Errorf("%s: %s", body, r.body)
 		}
 	}
+}
+
+// clockOffset returns the offset of the clock of Berlin from UTC, in seconds.
+func clockOffset(t *testing.T, at time.Time) int {
+	t.Helper()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, offset := at.In(berlin).Zone()
+	return offset
 }

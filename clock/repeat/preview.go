@@ -26,14 +26,21 @@ func (r Rule) Preview(after int64, count int) Preview {
 	if first, ok := r.First(after); ok {
 		p.Occurrences = r.Occurrences(first, count)
 	}
-	if r.cron == nil {
-		return p
-	}
-	if s, next, ok := r.zone.nextChange(floorDiv(max(after, r.spec.From), 1000)); ok {
-		at := next.start * 1000
-		p.Change = &ClockChange{At: at, Before: s.offset, After: next.offset, Occurrences: r.around(at)}
-	}
+	p.Change = r.NextChange(after)
 	return p
+}
+
+// NextChange returns the next change of the local clock after an instant, and not before From; nil: there is none.
+func (r Rule) NextChange(after int64) *ClockChange {
+	if r.cron == nil {
+		return nil
+	}
+	s, next, ok := r.zone.nextChange(floorDiv(max(after, r.spec.From), 1000))
+	if !ok {
+		return nil
+	}
+	at := next.start * 1000
+	return &ClockChange{At: at, Before: s.offset, After: next.offset, Occurrences: r.around(at)}
 }
 
 // around returns the occurrences within some time before and after an instant. The time depends on the rule: it is long

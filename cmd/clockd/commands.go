@@ -280,7 +280,15 @@ func (l *listCommand) Run() error {
 	if err == nil && listed == 0 {
 		l.remarkUnknown(l.Application)
 	}
+	l.remarkMore(listed)
 	return l.explained(err)
+}
+
+// remarkMore says that the limit has ended the list, so that nobody takes it for the whole.
+func (l *listFlags) remarkMore(listed int) {
+	if l.Limit > 0 && listed == l.Limit {
+		_, _ = fmt.Fprintf(stderr, "%d alarms, more may follow: --limit 0 lists all\n", listed)
+	}
 }
 
 // listAlarms prints the alarms of a list, each with row, and returns their number.

@@ -31,6 +31,7 @@ func (l *repeatListCommand) Run() error {
 	if err == nil && listed == 0 && l.Application != "" {
 		l.remarkUnknown(l.Application)
 	}
+	l.remarkMore(listed)
 	return l.explained(err)
 }
 

@@ -331,6 +331,23 @@ const checks = {
     assert.deepEqual(await ids(), ['a/b ü']);
     await page.locator('tbody a.id', {hasText: 'a/b ü'}).click();
     await page.waitForSelector('.timeline');
+    assert.match(await page.innerText('main'), /The clock of Europe\/Berlin changes at 20\d\d-\d\d-\d\d 01:00:00 /);
+    await visit(page, service.url, view('repeating', {application: 'crn'}));
+    assert.match(await page.innerText('main'), /No alarm and no setting of an application crn is known\. Do you mean cron\?/);
+  },
+
+  async 'the focus is never behind the bars at the top and the bottom'({page, service}) {
+    await visit(page, service.url, view('alarms', {application: 'shop', prefix: 'hold-'}));
+    for (let i = 0; i < 120; i++) {
+      await page.keyboard.press('Tab');
+      const hidden = await page.evaluate(() => {
+        const at = document.activeElement.getBoundingClientRect();
+        if (document.activeElement.closest('.top, .selection, .skip') || document.activeElement === document.body) return '';
+        const seen = document.elementFromPoint(at.left + at.width / 2, at.top + at.height / 2);
+        return seen && (document.activeElement.contains(seen) || seen.contains(document.activeElement)) ? '' : document.activeElement.outerHTML;
+      });
+      assert.equal(hidden, '', `after ${i + 1} tabs`);
+    }
   },
 
   async 'a forecast has the occurrences of repeating alarms'({page, service}) {
@@ -346,6 +363,16 @@ const checks = {
     await visit(page, service.url, view('overview', {application: 'ticks'}));
     await page.waitForSelector('[aria-label^="Due in the next hour"]');
     assert.match(await page.getAttribute('[aria-label^="Due in the next hour"]', 'aria-label'), /rings in a minute: [\s\S]*; by rules of repeating alarms: /);
+  },
+
+  async 'the audit leads to the jobs'({page, service}) {
+    await service.call('PUT', alarm('jobbed', 'a'), {delay: '1h'});
+    const {body: count} = await service.call('POST', '/v1/bulk', {application: 'jobbed', action: 'pause', dry_run: true});
+    await service.call('POST', '/v1/bulk', {application: 'jobbed', action: 'pause', frozen_at: count.frozen_at});
+    await visit(page, service.url, view('audit', {application: 'jobbed'}));
+    await page.locator('tbody tr', {hasText: 'bulk start'}).locator('a.id').last().click();
+    await page.waitForSelector('.summary .badge');
+    assert.equal(await page.innerText('h1'), 'Bulk job');
   },
 
   async 'the audit has the acts'({page, service}) {

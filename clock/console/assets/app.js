@@ -78,6 +78,7 @@ async function show(focus) {
     // Others who share the address may have used up its requests without a token. A token is still accepted then.
     const wantsToken = problem.status === 401 || problem.code === 'rate_limited' && !signedIn();
     replace(body, wantsToken ? signIn(problem, () => show(true)) : failure(problem, () => show(false)));
+    if (wantsToken) document.getElementById('token').focus();
   }
 }
 

@@ -4,7 +4,7 @@
 export function causes(alarms) {
   const groups = new Map();
   for (const alarm of alarms) {
-    const cause = (alarm.last_error || 'no error is known').replace(/[0-9a-f]{8}-[0-9a-f-]{27}|\b\d[\d.:TZ-]*/g, '#');
+    const cause = (alarm.last_error || 'no error is known').replace(/[0-9a-f]{8}-[0-9a-f-]{27}|\b\d[\d.:TZ-]*/g, '…');
     if (!groups.has(cause)) groups.set(cause, {cause, alarms: []});
     groups.get(cause).alarms.push(alarm);
   }

@@ -1,8 +1,9 @@
 // A chart of lines over time, in SVG.
 
 import {el, replace, svg} from './dom.js';
-import {timeOfDay} from './format.js';
+import {dateAndTime, timeOfDay} from './format.js';
 
+const day = 86_400_000;
 const height = 190, left = 58, right = 12, top = 10, bottom = 24;
 
 /** Returns a chart. data has start and step in milliseconds, and series of {name, values}; null is a gap. format formats a value. With log the scale is
@@ -23,7 +24,7 @@ export function chart(title, data, {format, log = false, lowest = 0, bars = fals
     canvas.setAttribute('viewBox', `0 0 ${width} ${height}`);
     replace(canvas,
       scale.ticks.map(t => [svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(t), y2: y(t)}), svg('text', {x: left - 6, y: y(t) + 4, 'text-anchor': 'end'}, format(t))]),
-      timeTicks(data, width).map(i => svg('text', {x: x(i), y: height - 6, 'text-anchor': 'middle'}, timeOfDay(data.start + i * data.step, false))),
+      timeTicks(data, width).map(i => svg('text', {x: x(i), y: height - 6, 'text-anchor': 'middle'}, data.step < day ? timeOfDay(data.start + i * data.step, false) : dateAndTime(data.start + i * data.step).slice(5, 10))),
       data.series.map((s, n) => bars ? columns(s.values, x, y, width, n) : [svg('path', {class: `line line-${n + 1}`, d: path(s.values, x, y)}), svg('path', {class: `line dots line-${n + 1}`, d: dots(s.values, x, y)})]), mark);
     point(marked);
   };
@@ -33,7 +34,7 @@ export function chart(title, data, {format, log = false, lowest = 0, bars = fals
     mark.setAttribute('visibility', i === null ? 'hidden' : 'visible');
     mark.setAttribute('x1', x(at));
     mark.setAttribute('x2', x(at));
-    replace(readout, el('span', {class: 'muted'}, timeOfDay(data.start + at * data.step, true)),
+    replace(readout, el('span', {class: 'muted'}, data.step < day ? timeOfDay(data.start + at * data.step, true) : dateAndTime(data.start + at * data.step)),
       data.series.map((s, n) => el('span', {class: `legend legend-${n + 1}`}, `${s.name} ${s.values[at] === null ? '–' : format(s.values[at])}`)));
   };
   const move = i => point(Math.max(0, Math.min(length - 1, i)));

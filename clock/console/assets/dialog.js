@@ -10,7 +10,12 @@ const dialog = document.getElementById('dialog');
  * unless the person confirms, else what the person filled in, by name: the note is note. */
 export function confirm({title, body, verb, typed = '', asked = [], noted = false}) {
   const button = el('button', {type: 'submit', value: 'yes', class: 'primary', disabled: typed !== ''}, verb);
-  const input = typed && el('input', {id: 'typed', type: 'text', autocomplete: 'off', input: () => { button.disabled = input.value.trim() !== typed; }});
+  const mistyped = el('span', {class: 'error-text', role: 'status'});
+  const input = typed && el('input', {id: 'typed', type: 'text', autocomplete: 'off', input: () => {
+    const text = input.value.trim();
+    button.disabled = text !== typed;
+    replace(mistyped, text && !typed.startsWith(text) && `This is not ${typed}.`);
+  }});
   const fields = asked.map(field);
   const note = noted && el('input', {id: 'note', type: 'text', autocomplete: 'off', maxlength: '300'});
   replace(dialog,
@@ -18,7 +23,7 @@ export function confirm({title, body, verb, typed = '', asked = [], noted = fals
       el('h2', {id: 'dialog-title'}, title), body,
       fields.map(({label, input}) => el('p', {}, el('label', {for: input.id}, label), input)),
       noted && el('p', {}, el('label', {for: 'note'}, 'Why? The audit keeps it. You may leave it empty.'), note),
-      typed && el('p', {}, el('label', {for: 'typed'}, 'To confirm, type ', el('strong', {}, typed)), input),
+      typed && el('p', {}, el('label', {for: 'typed'}, 'To confirm, type ', el('strong', {}, typed)), input, ' ', mistyped),
       el('div', {class: 'buttons'}, button, el('button', {type: 'submit', value: ''}, 'Go back'))));
   return open().then(value => value === 'yes'
     ? Object.fromEntries([...fields.map(({name, read}) => [name, read()]), ['note', noted ? note.value.trim() : '']]) : null);

@@ -38,10 +38,15 @@ export function replace(element, ...children) {
 
 /** Returns a table. Each column has a head, and a cell(row) that returns the content. A column may have the class "number". */
 export function table(caption, columns, rows) {
-  return el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
+  const region = el('div', {class: 'scroll', role: 'region', 'aria-label': caption},
     el('table', {}, el('caption', {class: 'hidden'}, caption),
       el('thead', {}, el('tr', {}, columns.map(c => el('th', {scope: 'col', class: c.class}, c.head)))),
       el('tbody', {}, rows.map(row => el('tr', {}, columns.map((c, i) => el(i === 0 && !c.control ? 'th' : 'td', {class: c.class, scope: i === 0 && !c.control ? 'row' : null}, c.cell(row))))))));
+  new ResizeObserver(() => { // a table that fits needs no stop of its own
+    if (region.scrollWidth > region.clientWidth) region.setAttribute('tabindex', '0');
+    else region.removeAttribute('tabindex');
+  }).observe(region);
+  return region;
 }
 
 /** Returns an empty state: what is missing, and what to do. */

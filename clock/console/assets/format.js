@@ -104,6 +104,9 @@ export function timeOfDay(ms, withSeconds) {
   return wall(ms).slice(11, withSeconds ? 19 : 16);
 }
 
+/** Returns the date and the time to the minute of an instant, which is given in milliseconds. */
+export function dateAndTime(ms) { return wall(ms).slice(0, 16); }
+
 function wall(ms) {
   const p = Object.fromEntries(formats.parts.formatToParts(ms).map(part => [part.type, part.value]));
   return `${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}:${p.second}`;
@@ -117,7 +120,7 @@ export function zoneLabel(ms = now()) {
 }
 
 /** Returns the value of a field for date and time. */
-export function fieldOf(iso) { return iso ? wall(Date.parse(iso)).replace(' ', 'T') : ''; }
+export function fieldOf(iso) { return Number.isNaN(Date.parse(iso)) ? '' : wall(Date.parse(iso)).replace(' ', 'T'); }
 
 /** Returns the instant of a field for date and time, which has a local time of the page's zone; null if it is empty. */
 export function fieldInstant(text) {

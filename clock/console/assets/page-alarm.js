@@ -126,7 +126,7 @@ function contentFacts(alarm) {
     ['Backfill', o && o.backfill && `${count(o.backfill.rung)} rung, ${count(o.backfill.failed)} failed, ${count(o.backfill.left)} left`],
     ['Lateness', o && o.rung > 0 ? `latest ${duration(o.lateness_ms / 1000)}, largest ${duration(o.lateness_max_ms / 1000)}` : null],
     ['Acknowledgement', alarm.ack_timeout ? `within ${alarm.ack_timeout}, at most ${plural(alarm.max_rings, 'ring')}` : 'not wanted'],
-    ['Retries', `${alarm.retry.limit === null ? 'until the latest time to ring' : `at most ${alarm.retry.limit}`}, waits from ${alarm.retry.initial} to ${alarm.retry.cap}, factor ${alarm.retry.factor}`],
+    ['Retries', `${alarm.retry.limit === null ? alarm.latest_ring_at ? 'until the latest time to ring' : 'without limit' : `at most ${alarm.retry.limit}`}, waits from ${alarm.retry.initial} to ${alarm.retry.cap}, factor ${alarm.retry.factor}`],
     ['Delivery', alarm.delivery.replaceAll('_', ' ')],
     ['Target', alarm.target || 'the target of the application'],
     ['Priority', String(alarm.priority)],
@@ -153,5 +153,12 @@ function occurrenceTable(alarm, occurrences) {
     {head: 'Number', cell: o => o.number === null ? '–' : count(o.number)}, {head: 'Occurrence', cell: o => when(o.at)},
     ...alarm.repeat.time_zone && alarm.repeat.time_zone !== zoneName() ? [{head: alarm.repeat.time_zone, cell: o => o.local.slice(0, 19).replace('T', ' ')}] : [],
     ...alarm.repeat.jitter ? [{head: 'Ring', cell: o => when(o.ring_at)}] : [],
-  ], occurrences.occurrences), el('p', {class: 'hint'}, `Time-zone data ${occurrences.time_zone_data}`)];
+  ], occurrences.occurrences), clockChange(alarm, occurrences.clock_change), el('p', {class: 'hint'}, `Time-zone data ${occurrences.time_zone_data}`)];
+}
+
+/** Returns what happens around the next change of the rule's clock. */
+function clockChange(alarm, change) {
+  if (!change) return null;
+  const around = change.occurrences.map(o => o.local.replace('T', ' '));
+  return el('p', {}, `The clock of ${alarm.repeat.time_zone} changes at `, when(change.at), around.length > 0 ? `. Around it the alarm rings at ${around.join(', ')}.` : '.');
 }

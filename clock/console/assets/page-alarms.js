@@ -7,7 +7,7 @@ import {alarmColumns, copyButton} from './parts.js';
 import {fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
 import {el, empty, replace} from './dom.js';
 import {href} from './url.js';
-import {knownApplications} from './known.js';
+import {knownApplications, unknownApplication} from './known.js';
 import {selectable} from './selection.js';
 
 const states = ['scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 'paused'];
@@ -16,10 +16,11 @@ export function title(state) { return state.application ? `Alarms of ${state.app
 
 export async function show(view) {
   const result = el('div', {});
-  replace(view.body, filterForm(view.state, await knownApplications(view.signal), state => view.go('alarms', state)), result);
+  const known = await knownApplications(view.signal);
+  replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), result);
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
   const page = await get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal);
-  drawPage(view, result, page);
+  drawPage(view, result, page, unknownApplication(view.state.application, known));
 }
 
 /** Returns the query of the list that the page shows. */
@@ -50,8 +51,8 @@ function filterForm(state, known, apply) {
   return form;
 }
 
-function drawPage(view, result, page) {
-  if (page.alarms.length === 0) return replace(result, nothing(view, page), pager(view, page));
+function drawPage(view, result, page, unknown) {
+  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), pager(view, page));
   const {application, prefix, after, before} = view.state;
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
@@ -66,7 +67,8 @@ function deadHint(state) {
   return el('a', {href: href('dead', {application: state.application, state: state.state, prefix: state.prefix})}, 'Group these by cause, or kick and discard all of them');
 }
 
-function nothing(view, page) {
+function nothing(view, page, unknown) {
+  if (unknown) return empty('No alarm matches the filter.', unknown);
   if (page.next_cursor) return empty('No alarm in this part of the list matches the filter.', 'The server has looked at many alarms. Go on with the next page.');
   return view.state.cursor ? empty('The list has no more alarms.') : empty('No alarm matches the filter.', 'Finished alarms are deleted when their retention ends (by default after 24 hours).', 'Choose other states, a shorter prefix or a longer time.');
 }

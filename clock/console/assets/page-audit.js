@@ -29,6 +29,7 @@ const columns = [
 ];
 
 function subject(act) {
+  if (act.action.startsWith('bulk_')) return el('a', {href: href('jobs', {job: act.subject}), class: 'id'}, act.subject);
   if (act.application && act.subject) return el('a', {href: href('alarm', {application: act.application, id: act.subject}), class: 'id'}, act.subject);
   return act.subject ? el('code', {}, act.subject) : '–';
 }

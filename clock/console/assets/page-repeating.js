@@ -2,11 +2,11 @@
 
 import {curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
-import {alarmLink, applicationLink, badge, copyButton, nextTime, waits} from './parts.js';
+import {alarmLink, applicationLink, badge, copyButton, nextTime, trouble} from './parts.js';
 import {count, instant, plural} from './format.js';
 import {el, empty, replace} from './dom.js';
 import {href} from './url.js';
-import {knownApplications} from './known.js';
+import {knownApplications, unknownApplication} from './known.js';
 import {selectable} from './selection.js';
 
 const choices = [['', 'all'], ['scheduled,ringing', 'scheduled or ringing'], ['paused', 'paused'], ['rung,expired,dead,cancelled', 'ended']];
@@ -15,9 +15,10 @@ export function title(state) { return state.application ? `Repeating alarms of $
 
 export async function show(view) {
   const result = el('div', {});
-  replace(view.body, filterForm(view, await knownApplications(view.signal)), result);
+  const known = await knownApplications(view.signal);
+  replace(view.body, filterForm(view, known), result);
   const page = await get('v1/repeating', listQuery(view.state), view.signal);
-  if (page.alarms.length === 0) return replace(result, nothing(view, page), pager(view, page));
+  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknownApplication(view.state.application, known)), pager(view, page));
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}.`), copies(view.state)),
     selectable(view, 'Repeating alarms', columns(view.state.application), page.alarms), pager(view, page));
@@ -49,7 +50,7 @@ function columns(application) {
     {head: 'Next', cell: a => [nextTime(a), el('span', {class: 'then'}, following(a))]},
     {head: 'Rung', class: 'number', cell: a => a.occurrence ? count(a.occurrence.rung) : '–'},
     {head: 'Not rung', cell: a => a.occurrence ? notRung(a.occurrence) : ''},
-    {head: 'Last error, or why it waits', cell: a => el('span', {class: 'error-text'}, a.blockers.length > 0 ? `waits: ${waits(a.blockers)}` : a.last_error || '')},
+    {head: 'Last error, and why it waits', cell: a => trouble(a)},
   ].filter(Boolean);
 }
 
@@ -64,7 +65,8 @@ function following(alarm) {
   return times.length > 0 ? `then ${times.map(instant).join(', ')}` : '';
 }
 
-function nothing(view, page) {
+function nothing(view, page, unknown) {
+  if (unknown) return empty('No repeating alarm matches the filter.', unknown);
   if (page.next_cursor) return empty('No repeating alarm in this part of the list matches the filter.', 'The server has looked at many alarms. Go on with the next page.');
   if (view.state.cursor) return empty('The list has no more alarms.');
   return empty('No repeating alarm matches the filter.', 'An alarm repeats when its set has a rule, such as ', el('code', {}, 'clockd set APPLICATION ID --cron "0 9 * * mon-fri"'), '.');

@@ -60,6 +60,11 @@ export function waits(blockers) {
   return blockers.map(b => (b.target ? `${b.target}: ` : '') + b.detail).join('; ');
 }
 
+/** Returns the last error of an alarm, and why it waits. */
+export function trouble(alarm) {
+  return [alarm.last_error, alarm.blockers.length > 0 && `waits: ${waits(alarm.blockers)}`].filter(Boolean).map(text => el('div', {class: 'error-text'}, text));
+}
+
 /** Reports whether an application of a page has an alarm that is due for more than a second. */
 export function isOverdue(application, page) {
   return application.oldest_overdue !== null && Date.parse(page.database_time) - Date.parse(application.oldest_overdue) > 1000;
@@ -79,6 +84,6 @@ export function alarmColumns(withApplication) {
     {head: 'Due', cell: nextTime},
     {head: 'Rings', class: 'number', cell: a => String(a.occurrence ? a.occurrence.rung : a.ring_no)},
     {head: 'Failed tries', class: 'number', cell: a => String(a.retry_times)},
-    {head: 'Last error, or why it waits', cell: a => el('span', {class: 'error-text'}, a.blockers.length > 0 ? `waits: ${waits(a.blockers)}` : a.last_error || '')},
+    {head: 'Last error, and why it waits', cell: a => trouble(a)},
   ];
 }
