@@ -92,9 +92,7 @@ func (q *ListQuery) Admits(a *Alarm) bool {
 }
 
 // ByDue reports whether the list is in the order of due times.
-func (q *ListQuery) ByDue() bool {
-	return !q.Repeating && (q.DueAfter != NoInstant || q.DueBefore != NoInstant)
-}
+func (q *ListQuery) ByDue() bool { return q.DueAfter != NoInstant || q.DueBefore != NoInstant }
 
 // Validate returns an ErrInvalid that names the first offending field, or nil.
 func (q *ListQuery) Validate() error {

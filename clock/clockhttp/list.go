@@ -26,12 +26,7 @@ func (s *Server) list(c echo.Context) error {
 	if err := refuseBody(c); err != nil {
 		return err
 	}
-	p := listPage{memory: s.front.Memory, blockers: s.blockers}
-	defer p.release()
-	if err := s.fill(c, &p, q, s.alarms.List); err != nil {
-		return err
-	}
-	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end(q.Application))
+	return s.respondPage(c, q, s.alarms.List)
 }
 
 // readList passes the alarms of a query to take until take returns false. next is where the list goes on; zero:
@@ -39,6 +34,16 @@ func (s *Server) list(c echo.Context) error {
 type readList func(
 	ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool,
 ) (next clock.ListPosition, err error)
+
+// respondPage responds with a page of a list.
+func (s *Server) respondPage(c echo.Context, q clock.ListQuery, read readList) error {
+	p := listPage{memory: s.front.Memory, blockers: s.blockers}
+	defer p.release()
+	if err := s.fill(c, &p, q, read); err != nil {
+		return err
+	}
+	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end(q.Application))
+}
 
 // fill adds alarms to the page until the page is full, the list ends, or a statement has found fewer alarms than it
 // could: then it has looked at as many alarms as it may.

@@ -2,7 +2,6 @@ package clockhttp
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -35,13 +34,8 @@ func (s *Server) listRepeating(c echo.Context) error {
 		return err
 	}
 	covers := front.CallerOf(c.Request()).Covers
-	p := listPage{memory: s.front.Memory, blockers: s.blockers}
-	defer p.release()
-	read := func(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (clock.ListPosition, error) {
-		return s.repeating.List(ctx, q, covers, take)
-	}
-	if err := s.fill(c, &p, q, read); err != nil {
-		return err
-	}
-	return s.respond(c, http.StatusOK, echo.MIMEApplicationJSON, p.end(q.Application))
+	return s.respondPage(c, q,
+		func(ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool) (clock.ListPosition, error) {
+			return s.repeating.List(ctx, q, covers, take)
+		})
 }

@@ -24,7 +24,7 @@ export function chart(title, data, {format, log = false, lowest = 0, bars = fals
     canvas.setAttribute('viewBox', `0 0 ${width} ${height}`);
     replace(canvas,
       scale.ticks.map(t => [svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(t), y2: y(t)}), svg('text', {x: left - 6, y: y(t) + 4, 'text-anchor': 'end'}, format(t))]),
-      timeTicks(data, width).map(i => svg('text', {x: x(i), y: height - 6, 'text-anchor': 'middle'}, data.step < day ? timeOfDay(data.start + i * data.step, false) : dateAndTime(data.start + i * data.step).slice(5, 10))),
+      timeTicks(data, width).map(i => svg('text', {x: x(i), y: height - 6, 'text-anchor': 'middle'}, tickOf(data, i))),
       data.series.map((s, n) => bars ? columns(s.values, x, y, width, n) : [svg('path', {class: `line line-${n + 1}`, d: path(s.values, x, y)}), svg('path', {class: `line dots line-${n + 1}`, d: dots(s.values, x, y)})]), mark);
     point(marked);
   };
@@ -34,7 +34,7 @@ export function chart(title, data, {format, log = false, lowest = 0, bars = fals
     mark.setAttribute('visibility', i === null ? 'hidden' : 'visible');
     mark.setAttribute('x1', x(at));
     mark.setAttribute('x2', x(at));
-    replace(readout, el('span', {class: 'muted'}, data.step < day ? timeOfDay(data.start + at * data.step, true) : dateAndTime(data.start + at * data.step)),
+    replace(readout, el('span', {class: 'muted'}, begin(data, at)),
       data.series.map((s, n) => el('span', {class: `legend legend-${n + 1}`}, `${s.name} ${s.values[at] === null ? '–' : format(s.values[at])}`)));
   };
   const move = i => point(Math.max(0, Math.min(length - 1, i)));
@@ -96,6 +96,15 @@ function timeTicks(data, width) {
   }
   return ticks;
 }
+
+/** Returns the begin of a step in words. */
+function begin(data, i) {
+  const at = data.start + i * data.step;
+  return data.step < day ? timeOfDay(at, true) : dateAndTime(at);
+}
+
+/** Returns the text below a step: short. */
+function tickOf(data, i) { return data.step < day ? begin(data, i).slice(0, 5) : begin(data, i).slice(5, 10); }
 
 /** Returns the path of a line. A null ends the line. */
 function path(values, x, y) {

@@ -15,7 +15,7 @@ export function title(state) { return state.id || 'Alarm'; }
 
 export async function show(view) {
   let shown = '';
-  const known = {}; // whether the payload is hidden
+  const known = {}; // whether the payload is hidden, and the events of the alarm as it was read last
   await live(view, 5, () => read(view, known), (content, found) => {
     const text = JSON.stringify(found);
     if (text === shown) return; // a new page would take the focus
@@ -31,10 +31,9 @@ async function read(view, known) {
   try {
     const {body: alarm, text} = await getWithText(path, view.signal);
     known.hidden ??= await hidesPayload(alarm.application, view.signal);
-    const [{events}, occurrences] = await Promise.all([
-      get(`${path}/events`, {}, view.signal), alarm.repeat && !alarm.finished_at ? get(`${path}/occurrences`, {count: 10}, view.signal) : null,
-    ]);
-    return {alarm, events, payload: memberText(text, 'payload'), hidden: known.hidden, occurrences};
+    if (known.text !== text) [known.text, known.events] = [text, (await get(`${path}/events`, {}, view.signal)).events]; // each act changes the alarm
+    const occurrences = alarm.repeat && !alarm.finished_at ? await get(`${path}/occurrences`, {count: 10}, view.signal) : null;
+    return {alarm, events: known.events, payload: memberText(text, 'payload'), hidden: known.hidden, occurrences};
   } catch (problem) {
     if (problem.code === 'unknown_alarm') return {alarm: null};
     throw problem;

@@ -3,9 +3,10 @@
 import {curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
 import {bulkButtons} from './bulk.js';
-import {alarmColumns, copyButton} from './parts.js';
+import {alarmColumns, copyButton, pager} from './parts.js';
 import {fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
 import {el, empty, replace} from './dom.js';
+import {applicationField, prefixField} from './fields.js';
 import {href} from './url.js';
 import {knownApplications, unknownApplication} from './known.js';
 import {selectable} from './selection.js';
@@ -39,9 +40,8 @@ function filterForm(state, known, apply) {
       after: fieldInstant(data.get('after')), before: fieldInstant(data.get('before')), limit: data.get('limit') === '100' ? '' : data.get('limit'),
     });
   }},
-  field('Application', el('input', {id: 'application', name: 'application', value: state.application || '', required: true, list: 'known-applications', autocomplete: 'off', spellcheck: 'false'})),
-  el('datalist', {id: 'known-applications'}, known.map(name => el('option', {value: name}))),
-  field('Business id begins with', el('input', {id: 'prefix', name: 'prefix', value: state.prefix || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'})),
+  applicationField(state.application, known, true),
+  prefixField(state.prefix),
   field(`Due from (${zoneLabel()})`, el('input', {id: 'after', name: 'after', type: 'datetime-local', step: '1', value: fieldOf(state.after)})),
   field('Due before', el('input', {id: 'before', name: 'before', type: 'datetime-local', step: '1', value: fieldOf(state.before)})),
   field('Alarms on a page', el('select', {id: 'limit', name: 'limit'}, ['100', '250', '1000'].map(n => el('option', {value: n, selected: n === (state.limit || '100')}, n)))),
@@ -52,13 +52,13 @@ function filterForm(state, known, apply) {
 }
 
 function drawPage(view, result, page, unknown) {
-  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), pager(view, page));
+  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), pager('alarms', view.state, page));
   const {application, prefix, after, before} = view.state;
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
     el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
       bulkButtons(view, {application, prefix, after, before, states: (view.state.state || '').split(',').filter(Boolean)})),
-    selectable(view, `Alarms of ${view.state.application}`, alarmColumns(false), page.alarms), pager(view, page));
+    selectable(view, `Alarms of ${view.state.application}`, alarmColumns(false), page.alarms), pager('alarms', view.state, page));
 }
 
 function deadHint(state) {
@@ -71,13 +71,6 @@ function nothing(view, page, unknown) {
   if (unknown) return empty('No alarm matches the filter.', unknown);
   if (page.next_cursor) return empty('No alarm in this part of the list matches the filter.', 'The server has looked at many alarms. Go on with the next page.');
   return view.state.cursor ? empty('The list has no more alarms.') : empty('No alarm matches the filter.', 'Finished alarms are deleted when their retention ends (by default after 24 hours).', 'Choose other states, a shorter prefix or a longer time.');
-}
-
-function pager(view, page) {
-  const {cursor, ...first} = view.state;
-  return el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
-    cursor && el('a', {href: href('alarms', first)}, 'First page'),
-    page.next_cursor && el('a', {href: href('alarms', {...first, cursor: page.next_cursor})}, 'Next page'));
 }
 
 function copies(state) {

@@ -1,6 +1,6 @@
 // The known applications, with their state and figures.
 
-import {applicationLink, isOverdue, waits, when} from './parts.js';
+import {applicationLink, isOverdue, pager, waits, when} from './parts.js';
 import {count, duration, plural, rate} from './format.js';
 import {el, empty, replace, table} from './dom.js';
 import {get, unless} from './api.js';
@@ -17,9 +17,7 @@ export async function show(view) {
   replace(view.body,
     el('p', {class: 'hint'}, 'Counts end at 1,000 alarms of an application; a larger count shows +. Rates and lateness are those of the last hour.'),
     table('Applications', columns(stats, page), page.applications),
-    el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
-      cursor && el('a', {href: href('applications')}, 'First page'),
-      page.next_cursor && el('a', {href: href('applications', {cursor: page.next_cursor})}, 'Next page')));
+    pager('applications', {cursor}, page));
 }
 
 /** Returns the figures of the busiest applications in the last hour, by name; none while there are no figures. */

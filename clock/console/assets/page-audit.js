@@ -1,6 +1,6 @@
 // What people did: the acts that the audit records.
 
-import {applicationLink, when} from './parts.js';
+import {applicationLink, pager, when} from './parts.js';
 import {el, empty, replace, table} from './dom.js';
 import {get} from './api.js';
 import {href} from './url.js';
@@ -10,13 +10,11 @@ export function title(state) { return state.application ? `Audit of ${state.appl
 export async function show(view) {
   const {application, cursor} = view.state;
   const page = await get('v1/audit', {application, cursor, limit: 100}, view.signal);
-  const pager = el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
-    cursor && el('a', {href: href('audit', {application})}, 'Newest acts'), page.next_cursor && el('a', {href: href('audit', {application, cursor: page.next_cursor})}, 'Older acts'));
   replace(view.body,
     application && el('p', {class: 'links'}, el('a', {href: href('audit')}, 'All applications')),
     page.acts.length === 0
       ? empty(page.next_cursor ? 'This part of the audit has no act on applications of your token.' : 'The audit has no act.', 'What people do to alarms, settings and tokens, refused requests, and logins of operators and admins appear here until their retention ends.')
-      : table('Acts', columns, page.acts), pager);
+      : table('Acts', columns, page.acts), pager('audit', {application, cursor}, page, ['Newest acts', 'Older acts']));
 }
 
 const columns = [

@@ -7,6 +7,7 @@ import {bulkButtons} from './bulk.js';
 import {count, plural} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {href} from './url.js';
+import {prefixField} from './fields.js';
 import {causes} from './causes.js';
 import {runAll} from './runall.js';
 
@@ -56,7 +57,7 @@ function filterForm(view) {
   }},
   el('p', {class: 'field'}, el('label', {for: 'state'}, 'State'), el('select', {id: 'state', name: 'state'},
     [['', 'dead and expired'], ['dead', 'dead'], ['expired', 'expired']].map(([value, name]) => el('option', {value, selected: value === (view.state.state || '')}, name)))),
-  el('p', {class: 'field'}, el('label', {for: 'prefix'}, 'Business id begins with'), el('input', {id: 'prefix', name: 'prefix', value: view.state.prefix || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'})),
+  prefixField(view.state.prefix),
   el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show')));
   return form;
 }

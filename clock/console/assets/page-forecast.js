@@ -1,6 +1,7 @@
 // The load to come: how many rings are due in the next steps.
 
 import {chart} from './chart.js';
+import {applicationField} from './fields.js';
 import {dueSeries} from './due.js';
 import {count, instant, plural, rate, zoneLabel} from './format.js';
 import {el, empty, replace, table} from './dom.js';
@@ -28,14 +29,13 @@ function mostRung(stats) {
 
 function controls(view, by, known) {
   const {application} = view.state;
-  const input = el('input', {id: 'application', name: 'application', value: application || '', list: 'known-applications', autocomplete: 'off', spellcheck: 'false'});
   return [
     el('p', {class: 'links'}, choices.map(([value, name]) => el('a', {href: href('forecast', {by: value, application}), 'aria-current': value === by ? 'true' : null}, name))),
     el('form', {class: 'filter', submit: event => {
       event.preventDefault();
-      view.go('forecast', {by: view.state.by, application: input.value.trim()});
+      view.go('forecast', {by: view.state.by, application: new FormData(event.target).get('application').trim()});
     }},
-    el('p', {class: 'field'}, el('label', {for: 'application'}, 'Application (none: all)'), input), el('datalist', {id: 'known-applications'}, known.map(name => el('option', {value: name}))),
+    applicationField(application, known),
     el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show'))),
   ];
 }

@@ -2,10 +2,10 @@
 
 import {curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
-import {alarmLink, applicationLink, badge, copyButton, nextTime, trouble} from './parts.js';
+import {alarmLink, applicationLink, badge, copyButton, nextTime, pager, trouble} from './parts.js';
 import {count, instant, plural} from './format.js';
 import {el, empty, replace} from './dom.js';
-import {href} from './url.js';
+import {applicationField, prefixField} from './fields.js';
 import {knownApplications, unknownApplication} from './known.js';
 import {selectable} from './selection.js';
 
@@ -18,10 +18,10 @@ export async function show(view) {
   const known = await knownApplications(view.signal);
   replace(view.body, filterForm(view, known), result);
   const page = await get('v1/repeating', listQuery(view.state), view.signal);
-  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknownApplication(view.state.application, known)), pager(view, page));
+  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknownApplication(view.state.application, known)), pager('repeating', view.state, page));
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}.`), copies(view.state)),
-    selectable(view, 'Repeating alarms', columns(view.state.application), page.alarms), pager(view, page));
+    selectable(view, 'Repeating alarms', columns(view.state.application), page.alarms), pager('repeating', view.state, page));
 }
 
 function listQuery({application, state, prefix, cursor}) { return {application, state, prefix, cursor}; }
@@ -33,9 +33,8 @@ function filterForm(view, known) {
     const data = new FormData(form);
     view.go('repeating', {application: data.get('application').trim(), prefix: data.get('prefix'), state: data.get('state')});
   }},
-  el('p', {class: 'field'}, el('label', {for: 'application'}, 'Application (none: all)'), el('input', {id: 'application', name: 'application', value: application || '', list: 'known-applications', autocomplete: 'off', spellcheck: 'false'})),
-  el('datalist', {id: 'known-applications'}, known.map(name => el('option', {value: name}))),
-  el('p', {class: 'field'}, el('label', {for: 'prefix'}, 'Business id begins with'), el('input', {id: 'prefix', name: 'prefix', value: prefix || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'})),
+  applicationField(application, known),
+  prefixField(prefix),
   el('p', {class: 'field'}, el('label', {for: 'state'}, 'State'), el('select', {id: 'state', name: 'state'}, choices.map(([value, name]) => el('option', {value, selected: value === (state || '')}, name)))),
   el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'primary'}, 'Show')));
   return form;
@@ -70,13 +69,6 @@ function nothing(view, page, unknown) {
   if (page.next_cursor) return empty('No repeating alarm in this part of the list matches the filter.', 'The server has looked at many alarms. Go on with the next page.');
   if (view.state.cursor) return empty('The list has no more alarms.');
   return empty('No repeating alarm matches the filter.', 'An alarm repeats when its set has a rule, such as ', el('code', {}, 'clockd set APPLICATION ID --cron "0 9 * * mon-fri"'), '.');
-}
-
-function pager(view, page) {
-  const {cursor, ...first} = view.state;
-  return el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
-    cursor && el('a', {href: href('repeating', first)}, 'First page'),
-    page.next_cursor && el('a', {href: href('repeating', {...first, cursor: page.next_cursor})}, 'Next page'));
 }
 
 function copies(state) {

@@ -3,10 +3,9 @@
 import {act, get} from './api.js';
 import {caller} from './caller.js';
 import {confirm} from './dialog.js';
-import {copyButton, when} from './parts.js';
+import {copyButton, pager, when} from './parts.js';
 import {clear, failed, notify} from './notice.js';
 import {el, empty, replace, section, table} from './dom.js';
-import {href} from './url.js';
 import {now} from './format.js';
 
 export function title() { return 'Tokens and sessions'; }
@@ -19,7 +18,7 @@ export async function show(view) {
     section('Tokens', tokens.length === 0 ? empty('No access token exists.', el('code', {}, 'clockd token create NAME --role admin'), ' makes one, on the database.') : table('Tokens', tokenColumns, tokens),
       tokens.length > 0 && el('p', {class: 'hint'}, el('code', {}, 'clockd token'), ' makes, rotates and revokes tokens, on the database.')),
     section('Sessions', sessions.length === 0 ? empty('Nobody has signed in to the console.') : table('Sessions', [...sessionColumns, {head: 'Action', cell: s => end(view, s)}], sessions)),
-    el('nav', {class: 'pager', 'aria-label': 'Pages of the list'}, cursor && el('a', {href: href('tokens')}, 'First tokens'), page.next_cursor && el('a', {href: href('tokens', {cursor: page.next_cursor})}, 'Further tokens')));
+    pager('tokens', {cursor}, page, ['First tokens', 'Further tokens']));
 }
 
 const tokenColumns = [

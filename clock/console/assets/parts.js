@@ -70,6 +70,12 @@ export function isOverdue(application, page) {
   return application.oldest_overdue !== null && Date.parse(page.database_time) - Date.parse(application.oldest_overdue) > 1000;
 }
 
+/** Returns the links between the pages of a list. state is the page's, names are those of the links. */
+export function pager(view, {cursor, ...first}, page, [begin, next] = ['First page', 'Next page']) {
+  return el('nav', {class: 'pager', 'aria-label': 'Pages of the list'},
+    cursor && el('a', {href: href(view, first)}, begin), page.next_cursor && el('a', {href: href(view, {...first, cursor: page.next_cursor})}, next));
+}
+
 /** Returns a list of names and values, without the values that are missing. */
 export function facts(pairs) {
   return el('dl', {class: 'facts'}, pairs.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));

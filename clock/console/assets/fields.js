@@ -1,0 +1,17 @@
+// Fields that several filters have.
+
+import {el} from './dom.js';
+
+/** Returns the field of an application, with the known ones as proposals. */
+export function applicationField(value, known, required = false) {
+  return [
+    el('p', {class: 'field'}, el('label', {for: 'application'}, required ? 'Application' : 'Application (none: all)'),
+      el('input', {id: 'application', name: 'application', value: value || '', required, list: 'known-applications', autocomplete: 'off', spellcheck: 'false'})),
+    el('datalist', {id: 'known-applications'}, known.map(name => el('option', {value: name}))),
+  ];
+}
+
+/** Returns the field of the beginning of business ids. */
+export function prefixField(value) {
+  return el('p', {class: 'field'}, el('label', {for: 'prefix'}, 'Business id begins with'), el('input', {id: 'prefix', name: 'prefix', value: value || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'}));
+}
