@@ -9,8 +9,9 @@ import (
 // Event is something that happened to an alarm.
 type Event struct {
 	At         time.Time `json:"at"`
-	Kind       string    `json:"event"` // such as created, tried, rung, acknowledged, released, buried, paused, dead or cancelled
+	Kind       string    `json:"event"` // such as created, set, tried, rung, acknowledged, paused, dead or cancelled
 	Generation int64     `json:"generation"`
+	RingAt     time.Time `json:"ring_at"` // of created and set: when the alarm was to ring; else, or not known, zero
 	RingNo     int       `json:"ring_no"` // of a try, a ring or its answer; else 0
 	Detail     string    `json:"detail"`  // outcome and error of a try, reason of an end, or note of a person; may be empty
 	By         string    `json:"by"`      // who answered, or acted; may be empty

@@ -16,6 +16,7 @@ type Alarm struct {
 	AnsweredAt Instant // NoInstant before the first answer
 
 	CreateTime Instant
+	Past       PastGenerations // generations that changes have replaced
 
 	Attempts []Attempt // newest first, at most MaxAttempts; nil unless Store.Get read the alarm
 }

@@ -147,7 +147,7 @@ func armed(row *Alarm, set *Set, now Instant) Alarm {
 	if row == nil {
 		return a
 	}
-	a.ID, a.Shard, a.CreateTime = row.ID, row.Shard, row.CreateTime
+	a.ID, a.Shard, a.CreateTime, a.Past = row.ID, row.Shard, row.CreateTime, row.Past.with(row, now)
 	if row.State == Paused {
 		a.State, a.NextTryTime, a.LastError = Paused, NoInstant, row.pauseReason()
 	}

@@ -202,7 +202,7 @@ func checkSetDecision(t *testing.T, d Decision, row *Alarm, s *Set) {
 		want := Alarm{
 			ID: row.ID, Shard: row.Shard, Key: s.Key, Generation: tableGeneration + 1, Content: s.Content,
 			Traceparent: "new",
-			AnsweredAt:  NoInstant, CreateTime: row.CreateTime,
+			AnsweredAt:  NoInstant, CreateTime: row.CreateTime, Past: row.Past.with(row, tableNow),
 			RingRow: RingRow{State: Scheduled, NextTryTime: max(s.RingAt, tableNow), RungAt: NoInstant,
 				UpdateTime: tableNow, FinishedAt: NoInstant},
 		}

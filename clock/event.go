@@ -11,6 +11,7 @@ type EventKind string
 // The kinds of events.
 const (
 	EventCreated      EventKind = "created"
+	EventSet          EventKind = "set"          // a change of an existing alarm: a set, a shift or a trigger
 	EventTried        EventKind = "tried"        // a try that failed or whose outcome is unknown
 	EventRung         EventKind = "rung"         // the last confirmed ring
 	EventAcknowledged EventKind = "acknowledged" // the application has acknowledged the ring
@@ -38,65 +39,87 @@ var eventOfAction = map[string]EventKind{
 	"discard": EventDiscarded, "backfill": EventBackfilled, "end_backfill": EventBackfillEnded,
 }
 
+// tellingActs are the kinds of acts that tell what the row would tell, too.
+var tellingActs = []EventKind{EventPaused, EventTriggered, EventCancelled, EventDiscarded}
+
 // Event is something that happened to an alarm.
 type Event struct {
 	At         Instant
 	Kind       EventKind
 	Generation int64
-	RingNo     int    // of a try, a ring or its answer; else, and where it is not known, 0
-	Detail     string // outcome and error of a try, reason of an end, or note of a person; may be empty
-	By         string // who answered, or acted; may be empty
+	// RingAt is when the alarm was to ring, of EventCreated and EventSet; else, and where it is not known, NoInstant.
+	RingAt Instant
+	RingNo int    // of a try, a ring or its answer; else, and where it is not known, 0
+	Detail string // outcome and error of a try, reason of an end, or note of a person; may be empty
+	By     string // who answered, or acted; may be empty
 }
 
 // Events returns what the row, its attempts and the acts on it tell about the alarm's life, in the order of time. No
-// event is stored for it: a set, a ring and a cancel of an application write their row alone. So changes of
-// applications that a later change has overwritten are missing, such as the time of an earlier set.
+// event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that overwrites
+// the row keeps what it overwrites (PastGenerations). So the newest generations are told, but not each change of one:
+// such as a pause, after its resume.
 func (a *Alarm) Events(acts []Act) []Event {
-	events := []Event{{At: a.CreateTime, Kind: EventCreated, Generation: 1}}
-	told := map[Instant]bool{} // when acts have paused or ended the alarm
+	var acted, begins, ends []Event
+	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm
 	for i := range acts {
 		if e, ok := acts[i].event(); ok && e.At >= a.CreateTime {
-			events = append(events, e)
-			told[e.At] = told[e.At] || e.Kind == EventPaused || e.Kind == EventCancelled || e.Kind == EventDiscarded
+			acted = append(acted, e)
+			told[e.At] = told[e.At] || slices.Contains(tellingActs, e.Kind)
 		}
 	}
+	begin := Event{At: a.CreateTime, Kind: EventCreated, Generation: 1}
+	for _, g := range append(a.Past.List(), a.generation()) {
+		if begin.RingAt = NoInstant; begin.Generation == g.Generation {
+			begin.RingAt = g.RingAt
+		}
+		if begin.Kind == EventCreated || !told[begin.At] {
+			begins = append(begins, begin)
+		}
+		ends = append(ends, g.events(told)...)
+		begin = Event{At: g.ReplacedAt, Kind: EventSet, Generation: g.Generation + 1}
+	}
+	if a.State == Paused && !told[a.UpdateTime] {
+		ends = append(ends, Event{
+			At: a.UpdateTime, Kind: EventPaused, Generation: a.Generation, RingAt: NoInstant, Detail: a.pauseReason(),
+		})
+	}
+	events := slices.Concat(begins, acted)
 	for i := range a.Attempts {
 		events = append(events, a.Attempts[i].event())
 	}
+	events = append(events, ends...)
+	slices.SortStableFunc(events, func(x, y Event) int { return int(min(max(x.At-y.At, -1), 1)) })
+	return events
+}
+
+// events returns the last ring of the generation, its answer and its end. An end that an act tells is left out.
+func (g *PastGeneration) events(told map[Instant]bool) (events []Event) {
 	add := func(at Instant, kind EventKind, ringNo int, detail, by string) {
 		if at != NoInstant {
-			events = append(events,
-				Event{At: at, Kind: kind, Generation: a.Generation, RingNo: ringNo, Detail: detail, By: by})
+			events = append(events, Event{
+				At: at, Kind: kind, Generation: g.Generation, RingAt: NoInstant, RingNo: ringNo, Detail: detail, By: by,
+			})
 		}
 	}
-	latest := a.RingNo
-	if a.Progress.Repeats() && a.RingNo == a.Progress.RingsBefore {
-		latest = 0 // not known: occurrences that did not ring have taken numbers since
-	}
-	add(a.RungAt, EventRung, latest, "", "")
-	switch a.Answer {
+	add(g.RungAt, EventRung, g.RingNo, "", "")
+	switch g.Answer {
 	case Ack:
-		add(a.AnsweredAt, EventAcknowledged, latest, "", a.AnsweredBy)
+		add(g.AnsweredAt, EventAcknowledged, g.RingNo, "", g.AnsweredBy)
 	case Touch:
-		add(a.AnsweredAt, EventTouched, latest, "", a.AnsweredBy)
+		add(g.AnsweredAt, EventTouched, g.RingNo, "", g.AnsweredBy)
 	case NoAnswer, Release, Bury: // the attempt tells it
 	}
-	switch a.State {
-	case Paused:
-		if !told[a.UpdateTime] {
-			add(a.UpdateTime, EventPaused, 0, a.pauseReason(), "")
-		}
+	switch g.State {
 	case Expired:
-		add(a.FinishedAt, EventExpired, 0, a.LastError, "")
+		add(g.FinishedAt, EventExpired, 0, g.Reason, "")
 	case Dead:
-		add(a.FinishedAt, EventDead, 0, a.LastError, "")
+		add(g.FinishedAt, EventDead, 0, g.Reason, "")
 	case Cancelled:
-		if !told[a.FinishedAt] {
-			add(a.FinishedAt, EventCancelled, 0, "", "")
+		if !told[g.FinishedAt] {
+			add(g.FinishedAt, EventCancelled, 0, "", "")
 		}
-	case Scheduled, Ringing, Rung:
+	case Scheduled, Ringing, Rung, Paused:
 	}
-	slices.SortStableFunc(events, func(x, y Event) int { return int(min(max(x.At-y.At, -1), 1)) })
 	return events
 }
 
@@ -107,12 +130,17 @@ func (a *Act) event() (Event, bool) {
 	if !known || json.Unmarshal([]byte(a.After), &state) != nil {
 		return Event{}, false
 	}
-	return Event{At: a.At, Kind: kind, Generation: state.Generation, Detail: state.Note, By: a.Name}, true
+	return Event{
+		At: a.At, Kind: kind, Generation: state.Generation, RingAt: NoInstant, Detail: state.Note, By: a.Name,
+	}, true
 }
 
 // event returns the event of an attempt.
 func (t *Attempt) event() Event {
-	e := Event{At: t.Time, Kind: EventTried, Generation: t.Generation, RingNo: t.RingNo, Detail: t.Error, By: t.By}
+	e := Event{
+		At: t.Time, Kind: EventTried, Generation: t.Generation, RingAt: NoInstant, RingNo: t.RingNo, Detail: t.Error,
+		By: t.By,
+	}
 	switch t.Outcome {
 	case Released:
 		e.Kind = EventReleased

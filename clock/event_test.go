@@ -11,8 +11,12 @@ import (
 func text(events []Event) string {
 	var lines []string
 	for _, e := range events {
+		detail := e.Detail
+		if e.RingAt != NoInstant {
+			detail = fmt.Sprintf("for %d", e.RingAt)
+		}
 		lines = append(lines,
-			strings.TrimSpace(fmt.Sprintf("%d %s %d.%d %s %s", e.At, e.Kind, e.Generation, e.RingNo, e.Detail, e.By)))
+			strings.TrimSpace(fmt.Sprintf("%d %s %d.%d %s %s", e.At, e.Kind, e.Generation, e.RingNo, detail, e.By)))
 	}
 	return strings.Join(lines, "\n")
 }

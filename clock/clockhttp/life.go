@@ -44,6 +44,7 @@ func appendLifeEvent(e *clock.Event, b []byte) []byte {
 	b = appendInstant(append(b, `{"at":`...), e.At)
 	b = appendString(append(b, `,"event":`...), string(e.Kind))
 	b = strconv.AppendInt(append(b, `,"generation":`...), e.Generation, 10)
+	b = appendInstant(append(b, `,"ring_at":`...), e.RingAt)
 	b = append(b, `,"ring_no":`...)
 	if e.RingNo == 0 {
 		b = append(b, "null"...)

@@ -101,6 +101,18 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				life.Events[1].Kind != "cancelled" || life.Events[1].Detail != "the bank is closed" {
 				t.Errorf("life %+v, %v", life, err)
 			}
+			p.must(http.StatusOK, http.MethodPut, alarmPath("bank", "order-1"),
+				map[string]any{"ring_at": "2036-01-02T03:04:05Z"})
+			again, err := c.Events(t.Context(), "bank", "order-1")
+			if err != nil || len(again.Events) != 3 || again.Events[0].RingAt.IsZero() ||
+				again.Events[1].Detail != "the bank is closed" || again.Events[2].Kind != "set" ||
+				again.Events[2].Generation != 2 {
+				t.Errorf("life after another set %+v, %v", again, err)
+			}
+			if out := run("events", "bank", "order-1"); !strings.Contains(out, "for 2036-01-02T03:04:05.000Z") {
+				t.Errorf("clockd events does not tell for when the alarm was set:\n%s", out)
+			}
+			p.must(http.StatusOK, http.MethodDelete, alarmPath("bank", "order-1"), nil)
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "ticks"),
 				map[string]any{"repeat": map[string]any{"every": "10m"}})
 			forecast, err := c.Forecast(t.Context(), client.ForecastQuery{By: "hour", Count: 2})

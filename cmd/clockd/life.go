@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"text/tabwriter"
+
+	"github.com/clockd/clockd/client"
 )
 
 // eventsCommand shows the life of an alarm.
@@ -34,10 +36,18 @@ func (e *eventsCommand) Run() error {
 			ring = strconv.Itoa(event.RingNo)
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", shown(event.At), event.Kind, event.Generation, dash(ring),
-			dash(event.By), dash(oneLine(event.Detail)))
+			dash(event.By), dash(eventDetail(&event)))
 	}
 	if !life.NextTryTime.IsZero() {
 		_, _ = fmt.Fprintf(table, "%s\tdue\t\t\t\t\n", shown(life.NextTryTime))
 	}
 	return table.Flush()
+}
+
+// eventDetail returns the detail of an event, or for when it set the alarm.
+func eventDetail(e *client.Event) string {
+	if e.Detail == "" && !e.RingAt.IsZero() {
+		return "for " + shown(e.RingAt)
+	}
+	return oneLine(e.Detail)
 }

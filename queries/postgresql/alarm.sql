@@ -93,7 +93,8 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state,
+    past_generations = c.past_generations
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
              unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
@@ -121,7 +122,8 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(delivery)::smallint[]) AS delivery,
              unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank,
              unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
-             unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state) c
+             unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
+             unnest(sqlc.arg(past_generations)::varchar[]) AS past_generations) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows

@@ -19,7 +19,8 @@ SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.a
     ack_timeout = sqlc.arg(ack_timeout), max_rings = sqlc.arg(max_rings), priority = sqlc.arg(priority),
     due_rank = sqlc.arg(due_rank), delivery = sqlc.arg(delivery), traceparent = sqlc.arg(traceparent), claim_id = sqlc.arg(claim_id),
     rung_at = sqlc.narg(rung_at), answer = 0, answered_by = '', answered_at = NULL, update_time = sqlc.arg(update_time),
-    finished_at = sqlc.narg(finished_at), repeat_rule = sqlc.arg(repeat_rule), repeat_state = sqlc.arg(repeat_state)
+    finished_at = sqlc.narg(finished_at), repeat_rule = sqlc.arg(repeat_rule), repeat_state = sqlc.arg(repeat_state),
+    past_generations = sqlc.arg(past_generations)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
 -- name: CancelAlarms :execrows

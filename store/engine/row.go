@@ -12,40 +12,41 @@ import (
 // Row is a row of the table alarm in the order of its columns. The row types of each engine's generated code convert to
 // it. SetAlarm and Alarm are the only list of the columns: readers and writers of all engines use them.
 type Row struct {
-	ID           int64
-	Application  string
-	BusinessID   string
-	Shard        int64
-	State        int64
-	Generation   int64
-	Payload      []byte
-	PayloadKind  int64
-	ContentType  string
-	TargetRingAt int64
-	LatestRingAt sql.NullInt64
-	NextTryTime  sql.NullInt64
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	RetryPolicy  string
-	AckTimeout   int64
-	MaxRings     int64
-	Priority     int64
-	Traceparent  string
-	ClaimID      string
-	RungAt       sql.NullInt64
-	CreateTime   int64
-	UpdateTime   int64
-	FinishedAt   sql.NullInt64
-	Answer       int64
-	AnsweredBy   string
-	AnsweredAt   sql.NullInt64
-	Delivery     int64
-	DueRank      int64
-	DoubtTarget  int64
-	RepeatRule   string
-	RepeatState  string
+	ID              int64
+	Application     string
+	BusinessID      string
+	Shard           int64
+	State           int64
+	Generation      int64
+	Payload         []byte
+	PayloadKind     int64
+	ContentType     string
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RetryPolicy     string
+	AckTimeout      int64
+	MaxRings        int64
+	Priority        int64
+	Traceparent     string
+	ClaimID         string
+	RungAt          sql.NullInt64
+	CreateTime      int64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	Answer          int64
+	AnsweredBy      string
+	AnsweredAt      sql.NullInt64
+	Delivery        int64
+	DueRank         int64
+	DoubtTarget     int64
+	RepeatRule      string
+	RepeatState     string
+	PastGenerations string
 }
 
 // checkedColumns returns the columns that may be unreadable.
@@ -118,6 +119,7 @@ func (r *Row) Alarm() clock.Alarm {
 		AnsweredBy: r.AnsweredBy,
 		AnsweredAt: FromNull(r.AnsweredAt),
 		CreateTime: clock.Instant(r.CreateTime),
+		Past:       clock.PastGenerations(r.PastGenerations),
 	}
 	a.KeepDoubtTarget(clock.TargetKind(r.DoubtTarget))
 	return a
@@ -149,6 +151,7 @@ func (r *Row) SetAlarm(a *clock.Alarm) {
 	r.Answer = int64(a.Answer)
 	r.AnsweredBy = a.AnsweredBy
 	r.AnsweredAt = ToNull(a.AnsweredAt)
+	r.PastGenerations = string(a.Past)
 }
 
 // SetRing sets id, generation and the columns that a ring changes. The other columns stay.
@@ -172,7 +175,8 @@ func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
 // TextBytes returns the length of the payload and all texts in bytes, except retry_policy, claim_id, repeat_rule and
 // repeat_state, which are short.
 func TextBytes(a *clock.Alarm) int {
-	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) + len(a.Traceparent) + len(a.AnsweredBy)
+	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) +
+		len(a.Traceparent) + len(a.AnsweredBy) + len(a.Past)
 }
 
 // replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It

@@ -50,7 +50,8 @@ func hotStatements(due string) []hotStatement {
 		n("1::bigint"), n("-1::bigint"),
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"),
 		n("''::varchar"), n("''::varchar"),
-		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9"), n("''::varchar"), n("''::varchar")}
+		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9"), n("''::varchar"), n("''::varchar"),
+		n("''::varchar")}
 	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
 	end := slices.Concat(attempts,
 		[]any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"),

@@ -43,6 +43,7 @@ var tables = map[string][]Column{
 		{"doubt_target", false},
 		{"repeat_rule", false},
 		{"repeat_state", false},
+		{"past_generations", false},
 	},
 	"zoned_alarm": {
 		{"alarm_id", false},

@@ -92,6 +92,29 @@ func testRacingJobs(t *testing.T, f *fixture) {
 	}
 }
 
+// testPast demands that sets keep the generations that they replace, and that nothing else changes these.
+func testPast(t *testing.T, f *fixture) {
+	ids := f.set(t0, set("a", t0))
+	f.claim(t0, ids...).settle(t0+1, everyRing(clock.Confirmed))
+	f.set(t0+2, set("a", t0+1000))
+	f.set(t0+3, cancel("a"))
+	f.set(t0+4, set("a", t0+2000))
+	f.set(t0+5, pause("a"))
+	f.set(t0+6, resume("a"))
+	f.claim(t0+2000, ids...).settle(t0+2001, everyRing(clock.Nacked))
+	none := clock.NoInstant
+	same(t, "what the sets overwrote", f.get("a").Past.List(), []clock.PastGeneration{
+		{
+			Generation: 1, RingAt: t0, State: clock.Rung, RingNo: 1, RungAt: t0, FinishedAt: t0, AnsweredAt: none,
+			ReplacedAt: t0 + 2,
+		},
+		{
+			Generation: 2, RingAt: t0 + 1000, State: clock.Cancelled, RungAt: none, FinishedAt: t0 + 3, AnsweredAt: none,
+			ReplacedAt: t0 + 4,
+		},
+	})
+}
+
 // testShift demands that a shift rewrites the alarm with its next generation, and does so once.
 func testShift(t *testing.T, f *fixture) {
 	f.set(t0, set("a", t0+1000, latestRingAt(t0+9000), priority(4)), set("b", t0+1000))
@@ -105,6 +128,7 @@ func testShift(t *testing.T, f *fixture) {
 		[]clock.Verdict{clock.Replace, clock.Replace, clock.Refuse})
 	want := before
 	want.Generation, want.RingAt, want.NextTryTime, want.LatestRingAt, want.UpdateTime = 2, t0+6000, t0+6000, t0+14_000, t0+1
+	want.Past = d[0].Alarm.Past
 	f.want(want)
 	if b := f.get("b"); b.State != clock.Paused || b.RingAt != t0+6000 || b.Generation != 2 {
 		t.Errorf("paused alarm: %+v", b)

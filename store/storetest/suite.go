@@ -127,6 +127,7 @@ func cases() []testCase {
 		{name: "forecasts count due alarms in steps", plain: testForecast},
 		{name: "forecasts read a bounded number of entries", plain: testForecastOfMany},
 		{name: "a shift moves an alarm once", scope: Writes, plain: testShift},
+		{name: "a set keeps what it overwrites", scope: Writes, plain: testPast},
 		{name: "jobs are kept with their revisions", plain: testJobs},
 		{name: "racing writes of a job have one winner", scope: Locks, plain: testRacingJobs},
 		{name: "steps of nodes are added and replaced", plain: testNodeSteps},

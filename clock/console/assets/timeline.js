@@ -1,7 +1,7 @@
 // The life of an alarm as a timeline.
 
 import {distance} from './parts.js';
-import {duration, exact, now} from './format.js';
+import {duration, exact, now, plural} from './format.js';
 import {el} from './dom.js';
 
 const outcomes = {
@@ -19,15 +19,22 @@ const acts = {
   backfilled: ['Backfill begun', 'ringing'], backfill_ended: ['Backfill ended', 'set'],
 };
 
+// The events of earlier generations that the alarm itself tells of its current one.
+const past = {rung: ['Rung', 'rung'], acknowledged: ['Acknowledged', 'rung'], touched: ['Asked for more time', 'rung'], expired: ['Expired', 'expired'], dead: ['Dead', 'dead']};
+
 /** Returns the moments of an alarm's life, in order. A moment has its time, a kind, a text and details. */
 function moments(alarm, events) {
-  return [...beginning(alarm), ...tries(alarm), ...ringsAndAnswers(alarm), ...ending(alarm), ...acted(events), ...future(alarm)].filter(m => m.at).sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || a.rank - b.rank);
+  return [...sets(alarm, events), ...tries(alarm), ...ringsAndAnswers(alarm), ...ending(alarm), ...acted(alarm, events), ...future(alarm)].filter(m => m.at).sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || a.rank - b.rank);
 }
 
-function beginning(alarm) {
-  const set = alarm.generation === 1 ? 'Set' : 'Set for the first time';
-  const changes = alarm.generation > 1 ? `${alarm.generation - 1} later sets changed it; it has generation ${alarm.generation}` : '';
-  return [{at: alarm.created_at, rank: 0, kind: 'set', text: set, detail: changes}];
+function sets(alarm, events) {
+  const known = new Set(events.filter(e => ['created', 'set', 'triggered'].includes(e.event)).map(e => e.generation));
+  const forgotten = alarm.generation - known.size;
+  return events.filter(e => e.event === 'created' || e.event === 'set').map(e => {
+    const first = e.event === 'created';
+    const detail = [e.ring_at && `for ${exact(e.ring_at)}`, !first && `generation ${e.generation}`, first && forgotten > 0 && `then ${plural(forgotten, 'change')} whose traces are gone`];
+    return {at: e.at, rank: 0, kind: 'set', text: first ? 'Set' : 'Set again', detail: detail.filter(Boolean).join(' · ')};
+  });
 }
 
 function tries(alarm) {
@@ -52,10 +59,12 @@ function ending(alarm) {
   return [{at: alarm.finished_at, rank: 4, kind: alarm.state, text: ends[alarm.state], detail: alarm.state === 'rung' ? '' : alarm.last_error}];
 }
 
-function acted(events) {
-  return events.filter(e => acts[e.event]).map(e => {
-    const [text, kind] = acts[e.event];
-    return {at: e.at, rank: 4, kind, text: e.by ? `${text} by ${e.by}` : text, detail: e.detail};
+function acted(alarm, events) {
+  const told = e => acts[e.event] || e.generation < alarm.generation && past[e.event];
+  return events.filter(told).map(e => {
+    const [text, kind] = told(e);
+    const detail = [e.detail, past[e.event] && `generation ${e.generation}`].filter(Boolean).join(' · ');
+    return {at: e.at, rank: 4, kind, text: e.by ? `${text} by ${e.by}` : text, detail};
   });
 }
 

@@ -185,7 +185,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE application = ? AND business_id = ?
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm WHERE application = ? AND business_id = ?
 `
 
 type GetAlarmParams struct {
@@ -232,6 +232,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.DoubtTarget,
 		&i.RepeatRule,
 		&i.RepeatState,
+		&i.PastGenerations,
 	)
 	return i, err
 }
@@ -309,7 +310,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm FORCE INDEX (alarm_key)
 WHERE application = ?
   AND business_id > ? AND business_id >= ? AND business_id < ?
   AND LENGTH(business_id) >= LENGTH(?)
@@ -391,6 +392,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -498,7 +500,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -549,6 +551,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -649,7 +652,7 @@ func (q *Queries) LockAlarmsBriefly(ctx context.Context, db DBTX) ([]LockAlarmsB
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -699,6 +702,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -727,7 +731,7 @@ func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (s
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id
 `
 
@@ -777,6 +781,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -796,8 +801,9 @@ UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS payload, ? AS payload_kind, ? AS content_type, ? AS target_ring_at,
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
-           ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank, ? AS repeat_rule, ? AS repeat_state
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank, ? AS repeat_rule, ? AS repeat_state,
+           ? AS past_generations
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
@@ -806,41 +812,43 @@ SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.pay
     a.last_error = c.last_error, a.in_doubt = c.in_doubt, a.retry_policy = c.retry_policy, a.ack_timeout = c.ack_timeout,
     a.max_rings = c.max_rings, a.priority = c.priority, a.traceparent = c.traceparent, a.claim_id = c.claim_id,
     a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1),
-    a.delivery = c.delivery, a.due_rank = c.due_rank, a.repeat_rule = c.repeat_rule, a.repeat_state = c.repeat_state, a.answer = 0, a.answered_by = '', a.answered_at = NULL
+    a.delivery = c.delivery, a.due_rank = c.due_rank, a.repeat_rule = c.repeat_rule, a.repeat_state = c.repeat_state,
+    a.past_generations = c.past_generations, a.answer = 0, a.answered_by = '', a.answered_at = NULL
 WHERE a.state = ? AND a.in_doubt <> ?
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type RewriteAlarmsParams struct {
-	ID           int64
-	Generation   int64
-	State        int64
-	Payload      []byte
-	PayloadKind  int64
-	ContentType  string
-	TargetRingAt int64
-	LatestRingAt sql.NullInt64
-	NextTryTime  sql.NullInt64
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	RetryPolicy  string
-	AckTimeout   int64
-	MaxRings     int64
-	Priority     int64
-	Traceparent  string
-	ClaimID      string
-	RungAt       sql.NullInt64
-	UpdateTime   int64
-	FinishedAt   sql.NullInt64
-	Delivery     int64
-	DueRank      int64
-	RepeatRule   string
-	RepeatState  string
-	OldState     int64
-	NotInDoubt   int64
-	Build        int64
+	ID              int64
+	Generation      int64
+	State           int64
+	Payload         []byte
+	PayloadKind     int64
+	ContentType     string
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RetryPolicy     string
+	AckTimeout      int64
+	MaxRings        int64
+	Priority        int64
+	Traceparent     string
+	ClaimID         string
+	RungAt          sql.NullInt64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	Delivery        int64
+	DueRank         int64
+	RepeatRule      string
+	RepeatState     string
+	PastGenerations string
+	OldState        int64
+	NotInDoubt      int64
+	Build           int64
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -875,6 +883,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.DueRank,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.PastGenerations,
 		arg.OldState,
 		arg.NotInDoubt,
 		arg.Build,

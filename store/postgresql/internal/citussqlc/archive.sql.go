@@ -15,12 +15,12 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state)
+    repeat_rule, repeat_state, past_generations)
 SELECT n.id, n.application, n.business_id, g.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.ring_no, n.retry_times, n.last_error, n.in_doubt, n.retry_policy,
        n.ack_timeout, n.max_rings, n.priority, n.traceparent, n.claim_id, NULLIF(n.rung_at, -1), n.create_time, n.update_time,
        NULLIF(n.finished_at, -1), n.answer, n.answered_by, NULLIF(n.answered_at, -1), n.delivery, n.due_rank, n.doubt_target,
-       n.repeat_rule, n.repeat_state
+       n.repeat_rule, n.repeat_state, n.past_generations
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::varchar[]) AS application,
              unnest($3::varchar[]) AS business_id,
@@ -54,46 +54,48 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($31::smallint[]) AS due_rank,
              unnest($32::smallint[]) AS doubt_target,
              unnest($33::varchar[]) AS repeat_rule,
-             unnest($34::varchar[]) AS repeat_state) n
+             unnest($34::varchar[]) AS repeat_state,
+             unnest($35::varchar[]) AS past_generations) n
 JOIN gate g ON g.shard = n.shard /* in g.shard */
 RETURNING id
 `
 
 type RestoreAlarmsParams struct {
-	ID           []int64
-	Application  []string
-	BusinessID   []string
-	Shard        []int64
-	State        []int64
-	Generation   []int64
-	Payload      [][]byte
-	PayloadKind  []int64
-	ContentType  []string
-	TargetRingAt []int64
-	LatestRingAt []int64
-	NextTryTime  []int64
-	RingNo       []int64
-	RetryTimes   []int64
-	LastError    []string
-	InDoubt      []int64
-	RetryPolicy  []string
-	AckTimeout   []int64
-	MaxRings     []int64
-	Priority     []int64
-	Traceparent  []string
-	ClaimID      []string
-	RungAt       []int64
-	CreateTime   []int64
-	UpdateTime   []int64
-	FinishedAt   []int64
-	Answer       []int64
-	AnsweredBy   []string
-	AnsweredAt   []int64
-	Delivery     []int64
-	DueRank      []int64
-	DoubtTarget  []int64
-	RepeatRule   []string
-	RepeatState  []string
+	ID              []int64
+	Application     []string
+	BusinessID      []string
+	Shard           []int64
+	State           []int64
+	Generation      []int64
+	Payload         [][]byte
+	PayloadKind     []int64
+	ContentType     []string
+	TargetRingAt    []int64
+	LatestRingAt    []int64
+	NextTryTime     []int64
+	RingNo          []int64
+	RetryTimes      []int64
+	LastError       []string
+	InDoubt         []int64
+	RetryPolicy     []string
+	AckTimeout      []int64
+	MaxRings        []int64
+	Priority        []int64
+	Traceparent     []string
+	ClaimID         []string
+	RungAt          []int64
+	CreateTime      []int64
+	UpdateTime      []int64
+	FinishedAt      []int64
+	Answer          []int64
+	AnsweredBy      []string
+	AnsweredAt      []int64
+	Delivery        []int64
+	DueRank         []int64
+	DoubtTarget     []int64
+	RepeatRule      []string
+	RepeatState     []string
+	PastGenerations []string
 }
 
 // Inserts rows with all their columns. The statement runs on the worker because it takes shard from gate. -1 stands for NULL.
@@ -134,6 +136,7 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		arg.DoubtTarget,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.PastGenerations,
 	)
 	if err != nil {
 		return nil, err

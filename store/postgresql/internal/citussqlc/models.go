@@ -48,40 +48,41 @@ type AccessTokenReport struct {
 }
 
 type Alarm struct {
-	ID           int64
-	Application  string
-	BusinessID   string
-	Shard        int64
-	State        int64
-	Generation   int64
-	Payload      []byte
-	PayloadKind  int64
-	ContentType  string
-	TargetRingAt int64
-	LatestRingAt sql.NullInt64
-	NextTryTime  sql.NullInt64
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	RetryPolicy  string
-	AckTimeout   int64
-	MaxRings     int64
-	Priority     int64
-	Traceparent  string
-	ClaimID      string
-	RungAt       sql.NullInt64
-	CreateTime   int64
-	UpdateTime   int64
-	FinishedAt   sql.NullInt64
-	Answer       int64
-	AnsweredBy   string
-	AnsweredAt   sql.NullInt64
-	Delivery     int64
-	DueRank      int64
-	DoubtTarget  int64
-	RepeatRule   string
-	RepeatState  string
+	ID              int64
+	Application     string
+	BusinessID      string
+	Shard           int64
+	State           int64
+	Generation      int64
+	Payload         []byte
+	PayloadKind     int64
+	ContentType     string
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RetryPolicy     string
+	AckTimeout      int64
+	MaxRings        int64
+	Priority        int64
+	Traceparent     string
+	ClaimID         string
+	RungAt          sql.NullInt64
+	CreateTime      int64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	Answer          int64
+	AnsweredBy      string
+	AnsweredAt      sql.NullInt64
+	Delivery        int64
+	DueRank         int64
+	DoubtTarget     int64
+	RepeatRule      string
+	RepeatState     string
+	PastGenerations string
 }
 
 type AlarmReport struct {

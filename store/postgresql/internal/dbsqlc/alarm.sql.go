@@ -98,7 +98,7 @@ UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
 FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
 WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
-RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
 `
 
 type CancelScheduledParams struct {
@@ -155,6 +155,7 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -269,7 +270,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
 `
 
 type GetAlarmParams struct {
@@ -316,6 +317,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.DoubtTarget,
 		&i.RepeatRule,
 		&i.RepeatState,
+		&i.PastGenerations,
 	)
 	return i, err
 }
@@ -426,7 +428,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND (cardinality($5::smallint[]) = 0 OR state = ANY($5::smallint[]))
@@ -496,6 +498,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -508,7 +511,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 }
 
 const ListAttention = `-- name: ListAttention :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND state IN (4, 5, 7) AND state = ANY($5::smallint[])
@@ -578,6 +581,7 @@ func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionP
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -666,7 +670,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -724,6 +728,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -736,7 +741,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -794,6 +799,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -819,7 +825,7 @@ func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (s
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -876,6 +882,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams)
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -895,7 +902,8 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     in_doubt = c.in_doubt, retry_policy = c.retry_policy, ack_timeout = c.ack_timeout, max_rings = c.max_rings,
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state,
+    past_generations = c.past_generations
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
@@ -923,39 +931,41 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($25::smallint[]) AS delivery,
              unnest($26::smallint[]) AS due_rank,
              unnest($27::varchar[]) AS repeat_rule,
-             unnest($28::varchar[]) AS repeat_state) c
+             unnest($28::varchar[]) AS repeat_state,
+             unnest($29::varchar[]) AS past_generations) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
 type RewriteAlarmsParams struct {
-	ID            []int64
-	OldGeneration []int64
-	OldState      []int64
-	State         []int64
-	Generation    []int64
-	Payload       [][]byte
-	PayloadKind   []int64
-	ContentType   []string
-	TargetRingAt  []int64
-	LatestRingAt  []int64
-	NextTryTime   []int64
-	RingNo        []int64
-	RetryTimes    []int64
-	LastError     []string
-	InDoubt       []int64
-	RetryPolicy   []string
-	AckTimeout    []int64
-	MaxRings      []int64
-	Priority      []int64
-	Traceparent   []string
-	ClaimID       []string
-	RungAt        []int64
-	UpdateTime    []int64
-	FinishedAt    []int64
-	Delivery      []int64
-	DueRank       []int64
-	RepeatRule    []string
-	RepeatState   []string
+	ID              []int64
+	OldGeneration   []int64
+	OldState        []int64
+	State           []int64
+	Generation      []int64
+	Payload         [][]byte
+	PayloadKind     []int64
+	ContentType     []string
+	TargetRingAt    []int64
+	LatestRingAt    []int64
+	NextTryTime     []int64
+	RingNo          []int64
+	RetryTimes      []int64
+	LastError       []string
+	InDoubt         []int64
+	RetryPolicy     []string
+	AckTimeout      []int64
+	MaxRings        []int64
+	Priority        []int64
+	Traceparent     []string
+	ClaimID         []string
+	RungAt          []int64
+	UpdateTime      []int64
+	FinishedAt      []int64
+	Delivery        []int64
+	DueRank         []int64
+	RepeatRule      []string
+	RepeatState     []string
+	PastGenerations []string
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -991,6 +1001,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.DueRank,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.PastGenerations,
 	)
 	if err != nil {
 		return 0, err

@@ -206,7 +206,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE application = ?1 AND business_id = ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm WHERE application = ?1 AND business_id = ?2
 `
 
 type GetAlarmParams struct {
@@ -253,6 +253,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.DoubtTarget,
 		&i.RepeatRule,
 		&i.RepeatState,
+		&i.PastGenerations,
 	)
 	return i, err
 }
@@ -320,7 +321,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
@@ -389,6 +390,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -404,7 +406,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 }
 
 const ListAttention = `-- name: ListAttention :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (4, 5, 7) AND +state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
@@ -472,6 +474,7 @@ func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionP
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -589,39 +592,41 @@ SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
     ack_timeout = ?14, max_rings = ?15, priority = ?16,
     due_rank = ?17, delivery = ?18, traceparent = ?19, claim_id = ?20,
     rung_at = ?21, answer = 0, answered_by = '', answered_at = NULL, update_time = ?22,
-    finished_at = ?23, repeat_rule = ?24, repeat_state = ?25
-WHERE id = ?26 AND generation = ?27 AND state = ?28
+    finished_at = ?23, repeat_rule = ?24, repeat_state = ?25,
+    past_generations = ?26
+WHERE id = ?27 AND generation = ?28 AND state = ?29
 `
 
 type RewriteAlarmsParams struct {
-	State         int64
-	Generation    int64
-	Payload       []byte
-	PayloadKind   int64
-	ContentType   string
-	TargetRingAt  int64
-	LatestRingAt  sql.NullInt64
-	NextTryTime   sql.NullInt64
-	RingNo        int64
-	RetryTimes    int64
-	LastError     string
-	InDoubt       int64
-	RetryPolicy   string
-	AckTimeout    int64
-	MaxRings      int64
-	Priority      int64
-	DueRank       int64
-	Delivery      int64
-	Traceparent   string
-	ClaimID       string
-	RungAt        sql.NullInt64
-	UpdateTime    int64
-	FinishedAt    sql.NullInt64
-	RepeatRule    string
-	RepeatState   string
-	ID            int64
-	OldGeneration int64
-	OldState      int64
+	State           int64
+	Generation      int64
+	Payload         []byte
+	PayloadKind     int64
+	ContentType     string
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RetryPolicy     string
+	AckTimeout      int64
+	MaxRings        int64
+	Priority        int64
+	DueRank         int64
+	Delivery        int64
+	Traceparent     string
+	ClaimID         string
+	RungAt          sql.NullInt64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	RepeatRule      string
+	RepeatState     string
+	PastGenerations string
+	ID              int64
+	OldGeneration   int64
+	OldState        int64
 }
 
 // Writes a row that a set has changed: all columns except the key and create_time. The row loses the answer to its previous generation.
@@ -654,6 +659,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.FinishedAt,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.PastGenerations,
 		arg.ID,
 		arg.OldGeneration,
 		arg.OldState,

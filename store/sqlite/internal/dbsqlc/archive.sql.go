@@ -33,7 +33,7 @@ func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (in
 }
 
 const ListArchive = `-- name: ListArchive :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state FROM alarm WHERE id > ?1 ORDER BY id LIMIT ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm WHERE id > ?1 ORDER BY id LIMIT ?2
 `
 
 type ListArchiveParams struct {
@@ -87,6 +87,7 @@ func (q *Queries) ListArchive(ctx context.Context, db DBTX, arg ListArchiveParam
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.PastGenerations,
 		); err != nil {
 			return nil, err
 		}
@@ -222,44 +223,45 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    repeat_rule, repeat_state, past_generations)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type RestoreAlarmsParams struct {
-	Application  string
-	BusinessID   string
-	Shard        int64
-	State        int64
-	Generation   int64
-	Payload      []byte
-	PayloadKind  int64
-	ContentType  string
-	TargetRingAt int64
-	LatestRingAt sql.NullInt64
-	NextTryTime  sql.NullInt64
-	RingNo       int64
-	RetryTimes   int64
-	LastError    string
-	InDoubt      int64
-	RetryPolicy  string
-	AckTimeout   int64
-	MaxRings     int64
-	Priority     int64
-	Traceparent  string
-	ClaimID      string
-	RungAt       sql.NullInt64
-	CreateTime   int64
-	UpdateTime   int64
-	FinishedAt   sql.NullInt64
-	Answer       int64
-	AnsweredBy   string
-	AnsweredAt   sql.NullInt64
-	Delivery     int64
-	DueRank      int64
-	DoubtTarget  int64
-	RepeatRule   string
-	RepeatState  string
+	Application     string
+	BusinessID      string
+	Shard           int64
+	State           int64
+	Generation      int64
+	Payload         []byte
+	PayloadKind     int64
+	ContentType     string
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RetryPolicy     string
+	AckTimeout      int64
+	MaxRings        int64
+	Priority        int64
+	Traceparent     string
+	ClaimID         string
+	RungAt          sql.NullInt64
+	CreateTime      int64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	Answer          int64
+	AnsweredBy      string
+	AnsweredAt      sql.NullInt64
+	Delivery        int64
+	DueRank         int64
+	DoubtTarget     int64
+	RepeatRule      string
+	RepeatState     string
+	PastGenerations string
 }
 
 // Inserts a row with all its columns except the id, which the database gives. The statement is run for each row of a group.
@@ -299,5 +301,6 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		arg.DoubtTarget,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.PastGenerations,
 	)
 }

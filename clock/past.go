@@ -1,0 +1,137 @@
+package clock
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxPastGenerations is how many replaced generations of an alarm are kept, at most.
+	maxPastGenerations = 8
+	// maxPastBytes is the length of the longest PastGenerations.
+	maxPastBytes = 1000
+	// maxPastReason is how many bytes of a reason a replaced generation keeps, at most.
+	maxPastReason = 100
+)
+
+// PastGenerations has the newest replaced generations of an alarm, the oldest first, as the database keeps them: JSON
+// objects, one a line; empty for none. They are read only for the events of an alarm, so the row carries them as a text.
+// There are at most maxPastGenerations, of at most maxPastBytes: older ones make room.
+type PastGenerations string
+
+// PastGeneration is what a set, a shift or a trigger overwrote in the row of an alarm.
+type PastGeneration struct {
+	Generation int64
+	RingAt     Instant // target_ring_at
+	State      State   // last state of the generation
+	RingNo     int     // of its last confirmed ring; 0: not known
+	RungAt     Instant // of its last confirmed ring; NoInstant: it never rang
+	FinishedAt Instant // NoInstant: it was not over
+	Reason     string  // why it expired or died, perhaps cut; may be empty
+	Answer     AnswerKind
+	AnsweredBy string
+	AnsweredAt Instant // NoInstant: no answer
+	ReplacedAt Instant // when the next generation began
+}
+
+// storedGeneration is the JSON that PastGeneration.encode writes. Times are epoch milliseconds, 0 for NoInstant.
+type storedGeneration struct {
+	Generation int64  `json:"n"`
+	RingAt     int64  `json:"at"`
+	State      int8   `json:"state"`
+	RingNo     int    `json:"ring"`
+	RungAt     int64  `json:"rung"`
+	FinishedAt int64  `json:"end"`
+	Reason     string `json:"why"`
+	Answer     int8   `json:"answer"`
+	AnsweredBy string `json:"by"`
+	AnsweredAt int64  `json:"answered"`
+	ReplacedAt int64  `json:"until"`
+}
+
+// generation returns what the row tells of the alarm's generation. ReplacedAt is NoInstant.
+func (a *Alarm) generation() PastGeneration {
+	g := PastGeneration{
+		Generation: a.Generation, RingAt: a.RingAt, State: a.State, RingNo: a.RingNo, RungAt: a.RungAt,
+		FinishedAt: a.FinishedAt, Answer: a.Answer, AnsweredBy: a.AnsweredBy, AnsweredAt: a.AnsweredAt, ReplacedAt: NoInstant,
+	}
+	if a.State == Expired || a.State == Dead {
+		g.Reason = a.LastError
+	}
+	if a.Progress.Repeats() && a.RingNo == a.Progress.RingsBefore {
+		g.RingNo = 0 // occurrences that did not ring have taken numbers since
+	}
+	return g
+}
+
+// with returns the generations with the one of a row that is replaced at now. It does not read the stored ones: sets
+// that replace alarms are frequent.
+func (p PastGenerations) with(row *Alarm, now Instant) PastGenerations {
+	last := row.generation()
+	last.ReplacedAt = now
+	line := last.encode()
+	if len(line) > maxPastBytes { // JSON escapes some characters with six
+		last.Reason, last.AnsweredBy = "", ""
+		line = last.encode()
+	}
+	earlier := string(p)
+	for earlier != "" && (strings.Count(earlier, "\n") > maxPastGenerations-2 || len(earlier)+len(line) >= maxPastBytes) {
+		_, earlier, _ = strings.Cut(earlier, "\n")
+	}
+	if earlier == "" {
+		return PastGenerations(line)
+	}
+	return PastGenerations(earlier + "\n" + line)
+}
+
+// encode returns the generation as JSON, without members that are 0 or empty.
+func (g *PastGeneration) encode() string {
+	b := make([]byte, 0, 120)
+	member := func(name string, n int64) {
+		if n != 0 {
+			b = strconv.AppendInt(append(append(append(b, `,"`...), name...), `":`...), n, 10)
+		}
+	}
+	text := func(name, text string) {
+		if text != "" {
+			quoted, err := json.Marshal(text)
+			if err != nil { // each string has a JSON form
+				panic("clock: encode a text: " + err.Error())
+			}
+			b = append(append(append(append(b, `,"`...), name...), `":`...), quoted...)
+		}
+	}
+	b = strconv.AppendInt(append(b, `{"n":`...), g.Generation, 10)
+	member("at", int64(g.RingAt))
+	member("state", int64(g.State))
+	member("ring", int64(g.RingNo))
+	member("rung", zeroIfNone(g.RungAt))
+	member("end", zeroIfNone(g.FinishedAt))
+	text("why", cut(g.Reason, maxPastReason))
+	member("answer", int64(g.Answer))
+	text("by", g.AnsweredBy)
+	member("answered", zeroIfNone(g.AnsweredAt))
+	member("until", int64(g.ReplacedAt))
+	return string(append(b, '}'))
+}
+
+// List returns the generations. One that cannot be read is left out: it tells the past, and no decision depends on it.
+func (p PastGenerations) List() (all []PastGeneration) {
+	for line := range strings.Lines(string(p)) {
+		var s storedGeneration
+		if json.Unmarshal([]byte(line), &s) != nil {
+			continue
+		}
+		all = append(all, PastGeneration{
+			Generation: s.Generation, RingAt: Instant(s.RingAt), State: State(s.State), RingNo: s.RingNo,
+			RungAt: instantOrNone(s.RungAt), FinishedAt: instantOrNone(s.FinishedAt), Reason: s.Reason,
+			Answer: AnswerKind(s.Answer), AnsweredBy: s.AnsweredBy, AnsweredAt: instantOrNone(s.AnsweredAt),
+			ReplacedAt: Instant(s.ReplacedAt),
+		})
+	}
+	return all
+}
+
+// zeroIfNone returns 0 for NoInstant.
+func zeroIfNone(i Instant) int64 { return int64(max(i, 0)) }

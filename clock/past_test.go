@@ -1,0 +1,112 @@
+package clock
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// againSet returns the row after a set for another time.
+func againSet(row *Alarm, at Instant, now Instant) *Alarm {
+	s := &Set{Key: row.Key, Content: row.Content}
+	s.RingAt = at
+	a := armed(row, s, now)
+	return &a
+}
+
+func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
+	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
+	row := againSet(&a, 200, 20)
+	row.State, row.RingNo, row.RungAt, row.FinishedAt = Rung, 1, 201, 300
+	row.Answer, row.AnsweredBy, row.AnsweredAt = Ack, "ann", 300
+	row = againSet(row, 400, 310)
+	row.State, row.FinishedAt = Cancelled, 350
+	row = againSet(row, 500, 360)
+	row.State, row.FinishedAt, row.LastError = Dead, 510, "too often"
+	row.Attempts = []Attempt{{Generation: 4, RingNo: 1, Time: 505, Outcome: Buried}}
+	row = againSet(row, 600, 520)
+	row.Attempts = []Attempt{{Generation: 4, RingNo: 1, Time: 505, Outcome: Buried}}
+	const want = `10 created 1.0 for 100
+20 set 2.0 for 200
+201 rung 2.1
+300 acknowledged 2.1  ann
+310 set 3.0 for 400
+350 cancelled 3.0
+360 set 4.0 for 500
+505 buried 4.1
+510 dead 4.0 too often
+520 set 5.0 for 600`
+	if got := text(row.Events(nil)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	acts := []Act{
+		{At: 520, Actor: Actor{Name: "bob"}, Action: "trigger", After: `{"generation":5}`},
+		{At: 350, Actor: Actor{Name: "bob"}, Action: "cancel", After: `{"generation":3}`},
+	}
+	told := strings.NewReplacer(
+		"350 cancelled 3.0", "350 cancelled 3.0  bob", "520 set 5.0 for 600", "520 triggered 5.0  bob",
+	).Replace(want)
+	if got := text(row.Events(acts)); got != told {
+		t.Errorf("with the acts of people: got\n%s\nwant\n%s", got, told)
+	}
+}
+
+func TestOldGenerationsMakeRoom(t *testing.T) {
+	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
+	row := &a
+	for i := range 20 {
+		row = againSet(row, Instant(200+i), Instant(20+i))
+	}
+	past := row.Past.List()
+	if len(past) != maxPastGenerations || past[0].Generation != 21-maxPastGenerations {
+		t.Errorf("the row keeps %+v", past)
+	}
+	events := row.Events(nil)
+	if first := events[0]; first.Kind != EventCreated || first.RingAt != NoInstant {
+		t.Errorf("the first event is %+v: nothing tells when the first generation was to ring", first)
+	}
+	second := events[1]
+	if second.Kind != EventSet || second.Generation != past[1].Generation || second.RingAt != past[1].RingAt {
+		t.Errorf("the second event is %+v", second)
+	}
+}
+
+func TestPastGenerationsFitTheColumn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var past PastGenerations
+		for range rapid.IntRange(1, 12).Draw(t, "generations") {
+			row := &Alarm{Generation: 1<<63 - 1, AnsweredAt: MaxInstant, Answer: Ack, Past: past}
+			row.State, row.RingAt, row.RungAt, row.FinishedAt, row.RingNo = Dead, MaxInstant, MaxInstant, MaxInstant, 1<<31-1
+			row.LastError = rapid.StringN(0, 600, 600).Draw(t, "reason")
+			row.AnsweredBy = rapid.StringN(0, 128, 128).Draw(t, "by")
+			past = past.with(row, MaxInstant)
+			all := past.List()
+			if len(all) > maxPastGenerations {
+				t.Fatalf("%d generations", len(all))
+			}
+			if len(past) > maxPastBytes || len(all) == 0 || strings.Contains(string(past), "\x00") {
+				t.Fatalf("%d bytes with %d generations", len(past), len(all))
+			}
+			if last := all[len(all)-1]; last.RingAt != MaxInstant || last.ReplacedAt != MaxInstant || last.State != Dead {
+				t.Fatalf("the last generation is %+v", last)
+			}
+		}
+	})
+}
+
+func FuzzPastGenerations(f *testing.F) {
+	f.Add(`{"n":1,"at":100,"state":3,"ring":1,"rung":101,"until":200}`)
+	f.Add(`{"n":-1,"at":-1,"state":-1,"rung":-2,"end":-3,"answer":9,"until":-4}` + "\n{}")
+	f.Add("{\n\n\n{")
+	f.Fuzz(func(t *testing.T, stored string) {
+		row := &Alarm{Generation: 9, AnsweredAt: NoInstant, Past: PastGenerations(stored)}
+		row.RungAt, row.FinishedAt = NoInstant, NoInstant
+		row.Events(nil)
+		again := row.Past.with(row, Instant(time.Hour.Milliseconds()))
+		if len(again) > maxPastBytes || len(again.List()) == 0 {
+			t.Errorf("%q becomes %q", stored, again)
+		}
+	})
+}
