@@ -30,7 +30,8 @@ func (a *Application) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// StateCounts has the number of alarms in each state.
+// StateCounts has the number of alarms in each state. With ApplicationFilter.Attention alone it has only Expired, Dead
+// and Paused.
 type StateCounts struct {
 	Scheduled int  `json:"scheduled"`
 	Ringing   int  `json:"ringing"`
@@ -40,13 +41,16 @@ type StateCounts struct {
 	Cancelled int  `json:"cancelled"`
 	Paused    int  `json:"paused"`
 	Complete  bool `json:"complete"` // false: the application has more alarms than the service counted
+	// AttentionComplete is false if the application has more expired, dead and paused alarms than the service counted.
+	AttentionComplete bool `json:"attention_complete"`
 }
 
 // ApplicationFilter selects a page of the applications. The zero value selects the first one.
 type ApplicationFilter struct {
-	Counts bool   // count alarms by state
-	Limit  int    // most applications, 1 to 500; 0: 100
-	Cursor string // NextCursor of the page before
+	Counts    bool   // count alarms by state
+	Attention bool   // only applications with expired, dead or paused alarms, and count these
+	Limit     int    // most applications, 1 to 500; 0: 100
+	Cursor    string // NextCursor of the page before
 }
 
 // ApplicationPage is a part of the list of applications.
@@ -63,16 +67,18 @@ func (c *Client) ApplicationPage(ctx context.Context, f ApplicationFilter) (*App
 	if f.Counts {
 		q.Set("counts", "true")
 	}
+	if f.Attention {
+		q.Set("attention", "true")
+	}
 	q.number("limit", f.Limit)
 	q.text("cursor", f.Cursor)
 	return read[ApplicationPage](ctx, c, q.of("/v1/applications"))
 }
 
 // Applications reads all applications that have alarms or settings, page by page, by name. An error ends the list.
-func (c *Client) Applications(ctx context.Context, counts bool) iter.Seq2[*Application, error] {
+func (c *Client) Applications(ctx context.Context, f ApplicationFilter) iter.Seq2[*Application, error] {
 	return func(yield func(*Application, error) bool) {
-		f := ApplicationFilter{Counts: counts}
-		for {
+		for f := f; ; {
 			p, err := c.ApplicationPage(ctx, f)
 			if err != nil {
 				yield(nil, err)

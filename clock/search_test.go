@@ -41,10 +41,6 @@ func (s *searchedStore) Applications(_ context.Context, after string, limit int)
 	return names, nil
 }
 
-func (s *searchedStore) CountStates(context.Context, string, int) (StateCounts, error) {
-	return nil, errors.New("not part of a search")
-}
-
 func (s *searchedStore) Find(_ context.Context, keys []Key) (found []Alarm, err error) {
 	s.probes = append(s.probes, len(keys))
 	for _, k := range keys {

@@ -49,5 +49,8 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Known reports whether s is a defined state. A row that another program has written may have an unknown state.
 func (s State) Known() bool { return s >= Scheduled && s <= Paused }
 
+// Attention reports whether an alarm in the state waits for a person: it is expired, dead or paused.
+func (s State) Attention() bool { return s == Expired || s == Dead || s == Paused }
+
 // Over reports whether the alarm is finished: it does not ring unless it is armed again.
 func (s State) Over() bool { return s == Rung || s == Expired || s == Dead || s == Cancelled }

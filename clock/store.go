@@ -47,11 +47,20 @@ type Directory interface {
 	// Applications returns the names of the applications that have alarms, finished ones included: at most limit names
 	// after the given one (exclusive), in bytewise order.
 	Applications(ctx context.Context, after string, limit int) ([]string, error)
-	// CountStates counts the first alarms of the application, by business id, at most limit.
-	CountStates(ctx context.Context, application string, limit int) (StateCounts, error)
 	// Find returns the alarms of the keys that exist, without attempts, in the order of their keys. keys may have any
 	// length and order, but no key twice.
 	Find(ctx context.Context, keys []Key) ([]Alarm, error)
+}
+
+// StateCounter counts alarms by state.
+type StateCounter interface {
+	// CountStates counts the first alarms of the application, by business id, at most limit.
+	CountStates(ctx context.Context, application string, limit int) (StateCounts, error)
+	// AttentionApplications is like Directory.Applications, for the applications with expired, dead or paused alarms.
+	// Applications may be among them whose alarms have changed since.
+	AttentionApplications(ctx context.Context, after string, limit int) ([]string, error)
+	// CountAttention counts the expired, dead and paused alarms of the application, at most limit.
+	CountAttention(ctx context.Context, application string, limit int) (StateCounts, error)
 }
 
 // StateCounts has the number of alarms in each state. A state without alarms may be missing.

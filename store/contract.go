@@ -386,6 +386,7 @@ type NodeSteps interface {
 type Store interface {
 	clock.Store
 	clock.Directory
+	clock.StateCounter
 	clock.RepeatingReader
 	clock.WriteProber
 	clock.Forecaster

@@ -15,6 +15,8 @@ type ApplicationsQuery struct {
 	After  string // only names after this one; may be empty
 	Limit  int    // applications, at most: 1 to MaxApplicationsLimit
 	Counts bool   // count the alarms of each application, up to a limit
+	// Attention: only applications with expired, dead or paused alarms, and without Counts the counts of these alone.
+	Attention bool
 	// Covers reports whether an application may be listed.
 	Covers func(application string) bool
 }
@@ -45,7 +47,14 @@ type ApplicationView struct {
 	OldestOverdue clock.Instant
 	Blockers      []clock.Blocker   // reasons why its due alarms do not ring now, as this node knows them
 	Counts        clock.StateCounts // alarms by state; nil: not counted
-	Counted       bool              // Counts has all alarms of the application
+	Counted       Counted
+}
+
+// Counted says which alarms of an application were counted.
+type Counted struct {
+	All       bool // all alarms
+	Attention bool // all expired, dead and paused alarms
+	Only      bool // only expired, dead and paused alarms
 }
 
 // Applications reads a page of the applications that a database knows.
@@ -75,7 +84,7 @@ func (s *Server) listApplications(c echo.Context) error {
 
 // applicationsQuery reads the request's query. The cursor of a page is the name of its last application.
 func applicationsQuery(c echo.Context) (q ApplicationsQuery, err error) {
-	values, err := queryParams(c, "counts", "cursor", "limit")
+	values, err := queryParams(c, "attention", "counts", "cursor", "limit")
 	if err != nil {
 		return q, err
 	}
@@ -84,6 +93,9 @@ func applicationsQuery(c echo.Context) (q ApplicationsQuery, err error) {
 			"the cursor is not from a list of applications; begin again without a cursor")
 	}
 	if q.Counts, err = flagParam(values, "counts"); err != nil {
+		return q, err
+	}
+	if q.Attention, err = flagParam(values, "attention"); err != nil {
 		return q, err
 	}
 	q.Limit, err = numberParam(values, "limit", DefaultApplicationsLimit, MaxApplicationsLimit)
@@ -114,12 +126,17 @@ func (v *ApplicationView) append(b []byte) []byte {
 	return append(v.appendCounts(b), '}')
 }
 
-// appendCounts appends a number for each state, and whether they are complete.
+// appendCounts appends a number for each state, null if it was not counted, and whether they are complete.
 func (v *ApplicationView) appendCounts(b []byte) []byte {
 	b = append(b, '{')
 	for _, state := range clock.States() {
-		b = strconv.AppendInt(append(append(append(b, '"'), state.String()...), `":`...), int64(v.Counts[state]), 10)
-		b = append(b, ',')
+		b = append(append(append(b, '"'), state.String()...), `":`...)
+		if v.Counted.Only && !state.Attention() {
+			b = append(b, "null,"...)
+		} else {
+			b = append(strconv.AppendInt(b, int64(v.Counts[state]), 10), ',')
+		}
 	}
-	return append(strconv.AppendBool(append(b, `"complete":`...), v.Counted), '}')
+	b = strconv.AppendBool(append(b, `"complete":`...), v.Counted.All)
+	return append(strconv.AppendBool(append(b, `,"attention_complete":`...), v.Counted.Attention), '}')
 }

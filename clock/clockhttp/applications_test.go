@@ -19,7 +19,8 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 				{Name: "bank", OldestOverdue: now - 5000, Paused: true, Version: 3,
 					Blockers: []clock.Blocker{{Code: clock.BlockedByPause, Detail: `a "person"`}}},
 				{Name: "shop", OldestOverdue: clock.NoInstant, Target: clock.TargetStream,
-					Counts: clock.StateCounts{clock.Rung: 7}, Counted: q.Counts},
+					Counts:  clock.StateCounts{clock.Rung: 7, clock.Dead: 2},
+					Counted: Counted{All: q.Counts, Attention: true, Only: q.Attention}},
 			}}
 			return v, nil
 		}
@@ -28,7 +29,8 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 	for _, want := range []string{
 		`{"application":"bank","settings_version":3,"target":null,"paused":true,"oldest_overdue":"2027-01-15T07:59:55.000Z","blockers":[{"code":"paused","target":null,"detail":"a \"person\""}],"counts":null}`,
 		`{"application":"shop","settings_version":0,"target":"stream","paused":false,"oldest_overdue":null,"blockers":[],"counts":{"scheduled":0,"ringing":0,"rung":7,`,
-		`"complete":true}`, `"overdue_until":"2027-01-15T07:59:59.000Z"`, `"next_cursor":"shop"`,
+		`"complete":true,"attention_complete":true}`,
+		`"overdue_until":"2027-01-15T07:59:59.000Z"`, `"next_cursor":"shop"`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
@@ -43,8 +45,15 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 	if asked.After != "shop" || asked.Limit != 2 || asked.Counts {
 		t.Errorf("asked for %+v", asked)
 	}
+	const some = `"counts":{"scheduled":null,"ringing":null,"rung":null,"expired":0,"dead":2,"cancelled":null,` +
+		`"paused":0,"complete":false,"attention_complete":true}`
+	got = string(h.expect(200, "", "GET", "/v1/applications?attention=true", "").body)
+	if !strings.Contains(got, some) || !asked.Attention {
+		t.Errorf("%s", got)
+	}
 	for query, code := range map[string]string{
-		"counts=1": clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange,
+		"attention=yes": clock.CodeInvalidValue,
+		"counts=1":      clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange,
 		"prefix=a": codeUnknownParameter,
 	} {
 		h.expect(422, code, "GET", "/v1/applications?"+query, "")

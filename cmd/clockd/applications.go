@@ -13,7 +13,8 @@ import (
 type applicationsCommand struct {
 	clientFlags
 
-	Counts bool `help:"Count the alarms of each application by state, at most 1000."`
+	Counts    bool `help:"Count the alarms of each application by state, at most 1000."`
+	Attention bool `help:"Only applications with expired, dead or paused alarms, with the number of these."`
 }
 
 // Run reads page after page and prints a table, or with --json one line for each application.
@@ -23,7 +24,8 @@ func (l *applicationsCommand) Run() error {
 		return err
 	}
 	table := newTable(l.heading())
-	for a, err := range server.Applications(context.Background(), l.Counts) {
+	filter := client.ApplicationFilter{Counts: l.Counts, Attention: l.Attention}
+	for a, err := range server.Applications(context.Background(), filter) {
 		if err != nil {
 			return errors.Join(table.abort(), l.explained(err))
 		}
@@ -40,8 +42,11 @@ func (l *applicationsCommand) heading() string {
 		return ""
 	}
 	counts := ""
-	if l.Counts {
+	switch {
+	case l.Counts:
 		counts = "\tSCHEDULED\tRINGING\tRUNG\tEXPIRED\tDEAD\tCANCELLED\tPAUSED\tALL COUNTED"
+	case l.Attention:
+		counts = "\tEXPIRED\tDEAD\tPAUSED\tALL COUNTED"
 	}
 	return "APPLICATION\tTARGET\tPAUSED\tSETTINGS\tOLDEST OVERDUE" + counts + "\tWHY DUE ALARMS WAIT"
 }
@@ -55,7 +60,11 @@ func (l *applicationsCommand) row(rows *table, a *client.Application) error {
 		version = fmt.Sprint("version ", a.SettingsVersion)
 	}
 	counts := ""
-	if n := a.Counts; n != nil {
+	switch n := a.Counts; {
+	case n == nil:
+	case !l.Counts:
+		counts = fmt.Sprintf("\t%d\t%d\t%d\t%s", n.Expired, n.Dead, n.Paused, yesNo(n.AttentionComplete))
+	default:
 		counts = fmt.Sprintf("\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", n.Scheduled, n.Ringing, n.Rung, n.Expired, n.Dead,
 			n.Cancelled, n.Paused, yesNo(n.Complete))
 	}

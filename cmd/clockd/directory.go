@@ -46,7 +46,11 @@ func (d *directory) view(ctx context.Context, q clockhttp.ApplicationsQuery) (v 
 		return v, err
 	}
 	v.OverdueUntil = overdue.until
-	names, err := d.names(ctx, q, q.Limit+1)
+	source := d.known
+	if q.Attention {
+		source = d.store.AttentionApplications
+	}
+	names, err := d.names(ctx, q, source)
 	if err != nil {
 		return v, err
 	}
@@ -55,24 +59,52 @@ func (d *directory) view(ctx context.Context, q clockhttp.ApplicationsQuery) (v 
 	}
 	for _, name := range names {
 		a := d.application(name, overdue)
-		if q.Counts {
-			if a.Counts, err = d.store.CountStates(ctx, name, countedAlarms+1); err != nil {
+		if q.Counts || q.Attention {
+			if a.Counts, a.Counted, err = d.count(ctx, name, q.Counts); err != nil {
 				return v, err
 			}
-			a.Counted = a.Counts.Total() <= countedAlarms
 		}
 		v.Applications = append(v.Applications, a)
 	}
 	return v, nil
 }
 
-// names returns at most limit names of covered applications after q.After, in order: with alarms, or with settings that
-// this node knows.
-func (d *directory) names(ctx context.Context, q clockhttp.ApplicationsQuery, limit int) (covered []string, err error) {
+// count counts the first alarms of an application, and its expired, dead and paused alarms wherever they are. Without
+// all it counts these alone.
+func (d *directory) count(
+	ctx context.Context, name string, all bool,
+) (counts clock.StateCounts, counted clockhttp.Counted, err error) {
+	if all {
+		if counts, err = d.store.CountStates(ctx, name, countedAlarms+1); err != nil {
+			return nil, counted, err
+		}
+		if counts.Total() <= countedAlarms {
+			return counts, clockhttp.Counted{All: true, Attention: true}, nil
+		}
+	}
+	waiting, err := d.store.CountAttention(ctx, name, countedAlarms+1)
+	if err != nil {
+		return nil, counted, err
+	}
+	counted = clockhttp.Counted{Attention: waiting.Total() <= countedAlarms, Only: !all}
+	for state, n := range counts {
+		if !state.Attention() {
+			waiting[state] = n
+		}
+	}
+	return waiting, counted, nil
+}
+
+// names returns covered names of the source after q.After, in order: one more than a page, at most.
+func (d *directory) names(
+	ctx context.Context, q clockhttp.ApplicationsQuery,
+	source func(ctx context.Context, after string, limit int) ([]string, error),
+) (covered []string, err error) {
 	const leastPage = 100
+	limit := q.Limit + 1
 	page := max(limit, leastPage)
 	for after := q.After; ; {
-		names, err := d.known(ctx, after, page)
+		names, err := source(ctx, after, page)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +120,8 @@ func (d *directory) names(ctx context.Context, q clockhttp.ApplicationsQuery, li
 	}
 }
 
-// known returns at most limit names of applications after the given one, in order.
+// known returns at most limit names of applications after the given one, in order: with alarms, or with settings that
+// this node knows.
 func (d *directory) known(ctx context.Context, after string, limit int) ([]string, error) {
 	names, err := d.store.Applications(ctx, after, limit)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 			var all []*client.Application
 			eventually(t, "the node knows the settings, and the alarm is overdue", func() bool {
 				all = nil
-				for a, err := range c.Applications(t.Context(), true) {
+				for a, err := range c.Applications(t.Context(), client.ApplicationFilter{Counts: true}) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -135,5 +136,45 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				t.Errorf("by message id %+v: %v", byMessage, err)
 			}
 		})
+	}
+}
+
+// TestDeadAlarmsAreCountedWhereverTheyAre pauses one alarm behind more alarms of its application than are counted.
+func TestDeadAlarmsAreCountedWhereverTheyAre(t *testing.T) {
+	t.Parallel()
+	p := start(t, "CLOCKD_DATABASE_URL="+sqliteFile(t))
+	for part := range 2 {
+		var sets []map[string]any
+		for i := range 600 {
+			sets = append(sets, map[string]any{"business_id": fmt.Sprintf("a-%d-%03d", part, i), "delay": "1h"})
+		}
+		p.must(http.StatusOK, http.MethodPost, "/v1/applications/shop/alarms", map[string]any{"set": sets})
+	}
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "z"), map[string]any{"delay": "1h"})
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("bank", "z"), map[string]any{"delay": "1h"})
+	p.must(http.StatusOK, http.MethodPost, alarmPath("shop", "z")+"/pause", nil)
+	c, err := client.New(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.ApplicationPage(t.Context(), client.ApplicationFilter{Counts: true})
+	if err != nil || len(all.Applications) != 2 {
+		t.Fatalf("applications %+v, %v", all, err)
+	}
+	want := client.StateCounts{Scheduled: 1001, Paused: 1, AttentionComplete: true}
+	if got := all.Applications[1].Counts; *got != want {
+		t.Errorf("counts %+v, want %+v", *got, want)
+	}
+	some, err := c.ApplicationPage(t.Context(), client.ApplicationFilter{Attention: true})
+	if err != nil || len(some.Applications) != 1 || some.Applications[0].Name != "shop" {
+		t.Fatalf("applications with alarms that wait for a person: %+v, %v", some, err)
+	}
+	if got := some.Applications[0].Counts; *got != (client.StateCounts{Paused: 1, AttentionComplete: true}) {
+		t.Errorf("counts %+v", *got)
+	}
+	out, code := typed(t, []string{"CLOCKD_SERVER=" + p.url}, "applications", "--attention")
+	if code != 0 || !strings.Contains(out, "PAUSED") || !strings.Contains(out, "shop ") ||
+		strings.Contains(out, "bank ") {
+		t.Errorf("%d, %s", code, out)
 	}
 }

@@ -146,7 +146,7 @@ func (h *serverHome) get(ctx context.Context, application string) (*shownSetting
 }
 
 func (h *serverHome) all(ctx context.Context) (all []*shownSettings, err error) {
-	for a, err := range h.server.Applications(ctx, false) {
+	for a, err := range h.server.Applications(ctx, client.ApplicationFilter{}) {
 		if err != nil {
 			return nil, h.flags.explained(err)
 		}

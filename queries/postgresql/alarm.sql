@@ -195,6 +195,28 @@ WHERE application = sqlc.arg(application)
 ORDER BY business_id
 LIMIT 2 OFFSET sqlc.arg(entries);
 
+-- name: ListAttentionBound :many
+-- Like ListBound, for ListAttention.
+-- Index: alarm_attention alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+SELECT business_id FROM alarm
+WHERE application = sqlc.arg(application)
+  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(range_end)
+  AND state IN (4, 5, 7)
+ORDER BY business_id
+LIMIT 2 OFFSET sqlc.arg(entries);
+
+-- name: NextAttentionApplication :one
+-- Reads the name of the first application after the given name that has expired, dead or paused alarms.
+-- Index: alarm_attention alone. Rows: one, or none.
+SELECT application FROM alarm WHERE application > sqlc.arg(after) AND state IN (4, 5, 7) ORDER BY application LIMIT 1;
+
+-- name: CountAttention :many
+-- Counts the expired, dead and paused alarms of one application by state, up to row_limit.
+-- Index: alarm_attention, as a range that ends at the limit. Rows: up to three.
+SELECT s.state, count(*) AS count
+FROM (SELECT a.state FROM alarm a WHERE a.application = sqlc.arg(application) AND a.state IN (4, 5, 7) LIMIT sqlc.arg(row_limit)) s
+GROUP BY s.state ORDER BY s.state LIMIT 100;
+
 -- name: NextApplication :one
 -- Reads the name of the first application with alarms after the given name.
 -- Index: alarm_key alone. Rows: one, or none.

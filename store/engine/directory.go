@@ -40,15 +40,32 @@ func (s *Store) names(
 }
 
 // CountStates counts alarms of an application by state.
-func (s *Store) CountStates(ctx context.Context, application string, limit int) (counts clock.StateCounts, err error) {
+func (s *Store) CountStates(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	return s.counts(ctx, s.driver.ReadStateCounts, application, limit)
+}
+
+func (s *Store) counts(
+	ctx context.Context, count func(ctx context.Context, application string, limit int) (clock.StateCounts, error),
+	application string, limit int,
+) (counts clock.StateCounts, err error) {
 	err = s.read(ctx, "count alarms", func(ctx context.Context) (err error) {
-		counts, err = s.driver.ReadStateCounts(ctx, application, limit)
+		counts, err = count(ctx, application, limit)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return counts, nil
+}
+
+// AttentionApplications returns the names of applications with expired, dead or paused alarms, as Applications does.
+func (s *Store) AttentionApplications(ctx context.Context, after string, limit int) (names []string, err error) {
+	return s.names(ctx, "list applications with dead alarms", s.driver.ReadNextAttentionApplication, after, limit)
+}
+
+// CountAttention counts expired, dead and paused alarms of an application.
+func (s *Store) CountAttention(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	return s.counts(ctx, s.driver.ReadAttentionCounts, application, limit)
 }
 
 // Find returns the alarms of the keys that exist.

@@ -20,9 +20,6 @@ const (
 	dueChunk = 16
 )
 
-// attention are the states of the index alarm_attention.
-var attention = []clock.State{clock.Expired, clock.Dead, clock.Paused}
-
 // List passes the alarms of one application to take until take returns false.
 func (s *Store) List(
 	ctx context.Context, q clock.ListQuery, take func(*clock.Alarm) bool,
@@ -62,19 +59,19 @@ func (l *list) pass(a *clock.Alarm, behind clock.ListPosition) bool {
 }
 
 // listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The
-// lists of some states have an index of their own, and need no bound.
+// alarms that wait for a person have an index of their own.
 func (s *Store) listByID(ctx context.Context, l *list) error {
 	q := ListQuery{
 		Application: l.query.Application, States: l.query.States, After: l.query.After.BusinessID,
 		Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix),
 		Limit: l.query.Limit,
 	}
-	q.Attention = s.traits.IndexesAttention && len(q.States) > 0 &&
-		!slices.ContainsFunc(q.States, func(state clock.State) bool { return !slices.Contains(attention, state) })
+	q.Attention = len(q.States) > 0 &&
+		!slices.ContainsFunc(q.States, func(state clock.State) bool { return !state.Attention() })
 	bound := "" // last business id of the range; empty: the range has no bound
 	if len(q.States) == 0 {
 		q.States = clock.States()
-	} else if !q.Attention {
+	} else {
 		ids, err := s.driver.ReadListBound(ctx, &q, listScan-1)
 		if err != nil {
 			return fmt.Errorf("find the bound: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
@@ -11,7 +12,7 @@ import (
 
 func init() { engine.AllColumns[engine.Row, dbsqlc.RestoreAlarmsParams]("ID") }
 
-// Restore inserts the rows, in statements that the server accepts (RestoreAlarms).
+// Restore inserts the rows, in statements that the server accepts (RestoreAlarms, NoteAttention).
 func (w *writeTx) Restore(ctx context.Context, rows []*engine.Row) ([]int64, error) {
 	ids := make([]int64, 0, len(rows))
 	size := func(i int) int {
@@ -36,7 +37,16 @@ func (w *writeTx) Restore(ctx context.Context, rows []*engine.Row) ([]int64, err
 		}
 		return err
 	})
-	return ids, err
+	if err != nil {
+		return nil, err
+	}
+	var waiting []int64
+	for i := range rows {
+		if clock.State(rows[i].State).Attention() {
+			waiting = append(waiting, ids[i])
+		}
+	}
+	return ids, w.d.noteAttention(ctx, w.tx, waiting)
 }
 
 // AddAttempts adds attempts.

@@ -59,7 +59,8 @@ func (t *claimTx) LockDue(ctx context.Context, ids []int64) ([]engine.DueRow, er
 	return rows, nil
 }
 
-// EndAlarms writes the ended alarms and their attempts (ExpireAlarms, KillAlarms, KillUnreadable).
+// EndAlarms writes the ended alarms and their attempts (ExpireAlarms, KillAlarms, KillUnreadable,
+// NoteAttention).
 func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	var expired, dead []int64
 	var ofExpired, ofDead []any // generations, as generationText gives them
@@ -92,7 +93,11 @@ func (t *claimTx) EndAlarms(ctx context.Context, judged *store.Judgment) error {
 	if err == nil && int(n) != len(judged.Ended) {
 		return engine.ErrReplay // another transaction changed locked rows: the server ignores SKIP LOCKED
 	}
-	if err != nil || len(judged.Attempts) == 0 {
+	if err != nil {
+		return err
+	}
+	ended := engine.Column(judged.Ended, func(e *store.Ending) int64 { return e.ID })
+	if err := t.d.noteAttention(ctx, t.tx, ended); err != nil || len(judged.Attempts) == 0 {
 		return err
 	}
 	return t.d.addAttempts(ctx, t.tx, judged.Attempts)

@@ -120,8 +120,8 @@ func dropSettlements(settled []store.Settlement, matches func(s *store.Settlemen
 	return rest
 }
 
-// settle writes locked rows and adds attempts. It keeps the newest attempts of each row (SettleAlarms, InsertAttempts,
-// ListExcessAttempts, DeleteAttempts).
+// settle writes locked rows, notes those that wait for a person, and adds attempts. It keeps the newest attempts of
+// each row (SettleAlarms, NoteAttention, InsertAttempts, ListExcessAttempts, DeleteAttempts).
 func (d *Driver) settle(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	err := d.inChunks(len(settled), func(from, to int) error {
 		args := settleArgs.Of(to-from, func(i int, row *engine.Row) {
@@ -132,7 +132,16 @@ func (d *Driver) settle(ctx context.Context, t *tx, settled []store.Settlement, 
 		_, err := d.q.SettleAlarms(ctx, b, dbsqlc.SettleAlarmsParams{})
 		return err
 	})
-	if err != nil || len(attempts) == 0 {
+	if err != nil {
+		return err
+	}
+	var ended []int64
+	for i := range settled {
+		if settled[i].State.Attention() {
+			ended = append(ended, settled[i].ID)
+		}
+	}
+	if err := d.noteAttention(ctx, t, ended); err != nil || len(attempts) == 0 {
 		return err
 	}
 	return d.addAttempts(ctx, t, attempts)

@@ -37,6 +37,9 @@ func (w *writeTx) Update(ctx context.Context, changes []engine.Change) (int, err
 		}
 		changed += n
 	}
+	if err := w.d.noteChangedAttention(ctx, w.tx, changes); err != nil {
+		return changed, err
+	}
 	if attempts := engine.ChangeAttempts(changes); len(attempts) > 0 {
 		return changed, w.d.addAttempts(ctx, w.tx, attempts)
 	}

@@ -17,7 +17,7 @@ func (d *Driver) ListEnding(ctx context.Context, now clock.Instant, ids []int64)
 }
 
 // DeleteFinished deletes finished alarms (ListFinished, LockFinished, PurgeAlarms, DeleteAttemptsOf, DeleteZonesOf,
-// DeleteRepeatingOf).
+// DeleteRepeatingOf, DeleteAttentionOf).
 func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted int, err error) {
 	b := bulk{DBTX: d.upkeep, rows: p.Shards, args: finishedArgs(p.Shards, p.Before, p.Limit)}
 	ids, err := d.q.ListFinished(ctx, b, dbsqlc.ListFinishedParams{Limit_2: int32(p.Limit)})
@@ -40,6 +40,9 @@ func (d *Driver) DeleteFinished(ctx context.Context, p engine.Purge) (deleted in
 			return err
 		}
 		if err := d.q.DeleteRepeatingOf(ctx, t, free); err != nil {
+			return err
+		}
+		if err := d.q.DeleteAttentionOf(ctx, t, free); err != nil {
 			return err
 		}
 		n, err := d.q.PurgeAlarms(ctx, t,

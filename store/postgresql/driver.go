@@ -100,7 +100,7 @@ func newDriver(cfg Config, log *slog.Logger) (*Driver, error) {
 
 // Traits describes the engine: a claim may hold a transaction open.
 func (d *Driver) Traits() engine.Traits {
-	return engine.Traits{Name: "postgresql", Replica: "standby", HoldsClaims: true, IndexesAttention: true}
+	return engine.Traits{Name: "postgresql", Replica: "standby", HoldsClaims: true}
 }
 
 // pools returns the open pools.

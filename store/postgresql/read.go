@@ -40,11 +40,15 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 	return engine.EachRow(ctx, rows, take)
 }
 
-// ReadListBound finds two neighbouring business ids (ListBound).
+// ReadListBound finds two neighbouring business ids (ListBound, ListAttentionBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	return d.q.ListBound(ctx, d.reads,
-		dbsqlc.ListBoundParams{Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End,
-			Entries: int32(entries)})
+	p := dbsqlc.ListBoundParams{
+		Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Entries: int32(entries),
+	}
+	if q.Attention {
+		return d.q.ListAttentionBound(ctx, d.reads, dbsqlc.ListAttentionBoundParams(p))
+	}
+	return d.q.ListBound(ctx, d.reads, p)
 }
 
 // ReadAlarmsOf reads the rows of the keys (ReadAlarms).
@@ -65,6 +69,19 @@ func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit 
 	rows, err := d.q.CountStates(ctx, d.reads,
 		dbsqlc.CountStatesParams{Application: application, RowLimit: int32(limit)})
 	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
+}
+
+// ReadNextAttentionApplication reads the next name (NextAttentionApplication).
+func (d *Driver) ReadNextAttentionApplication(ctx context.Context, after string) (string, error) {
+	return d.q.NextAttentionApplication(ctx, d.reads, after)
+}
+
+// ReadAttentionCounts counts alarms by state (CountAttention).
+func (d *Driver) ReadAttentionCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	rows, err := d.q.CountAttention(ctx, d.reads,
+		dbsqlc.CountAttentionParams{Application: application, RowLimit: int32(limit)})
+	split := func(r *dbsqlc.CountAttentionRow) (state, count int64) { return r.State, r.Count }
+	return engine.StateCounts(rows, split), err
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

@@ -83,7 +83,7 @@ func open(path string, pragmas []string, conns int) (*sql.DB, error) {
 
 // Traits describes the engine. It holds no claims: while a claim held the only writer, no alarm could be set.
 func (d *Driver) Traits() engine.Traits {
-	return engine.Traits{Name: "sqlite: " + d.path, IndexesAttention: true}
+	return engine.Traits{Name: "sqlite: " + d.path}
 }
 
 // pools returns the open pools.

@@ -85,11 +85,15 @@ func (d *Driver) nextListed(
 	})
 }
 
-// ReadListBound finds two neighbouring business ids (ListBound).
+// ReadListBound finds two neighbouring business ids (ListBound, ListAttentionBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{
+	p := dbsqlc.ListBoundParams{
 		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End, Entries: int64(entries),
-	})
+	}
+	if q.Attention {
+		return d.q.ListAttentionBound(ctx, d.reads, dbsqlc.ListAttentionBoundParams(p))
+	}
+	return d.q.ListBound(ctx, d.reads, p)
 }
 
 // ReadAlarmsOf reads the rows one by one: in this process, a statement for each key costs as much as one for all
@@ -119,6 +123,19 @@ func (d *Driver) ReadStateCounts(ctx context.Context, application string, limit 
 	rows, err := d.q.CountStates(ctx, d.reads,
 		dbsqlc.CountStatesParams{Application: application, RowLimit: int64(limit)})
 	return engine.StateCounts(rows, func(r *dbsqlc.CountStatesRow) (state, count int64) { return r.State, r.Count }), err
+}
+
+// ReadNextAttentionApplication reads the next name (NextAttentionApplication).
+func (d *Driver) ReadNextAttentionApplication(ctx context.Context, after string) (string, error) {
+	return d.q.NextAttentionApplication(ctx, d.reads, after)
+}
+
+// ReadAttentionCounts counts alarms by state (CountAttention).
+func (d *Driver) ReadAttentionCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
+	rows, err := d.q.CountAttention(ctx, d.reads,
+		dbsqlc.CountAttentionParams{Application: application, RowLimit: int64(limit)})
+	split := func(r *dbsqlc.CountAttentionRow) (state, count int64) { return r.State, r.Count }
+	return engine.StateCounts(rows, split), err
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

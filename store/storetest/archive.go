@@ -50,6 +50,7 @@ func (f *fixture) restore(alarms []engine.ArchivedAlarm) []engine.Restored {
 func (f *fixture) removeAlarms() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
+	f.deleteNotes()
 	f.exec("DELETE FROM alarm")
 }
 

@@ -201,15 +201,22 @@ type fixture struct {
 	distributed bool          // Engine.Distributed
 }
 
+// deleteNotes deletes the notes that stand for indexes of some alarms alone.
+func (f *fixture) deleteNotes() {
+	f.t.Helper()
+	if f.dialect == goose.DialectMySQL {
+		f.exec("DELETE FROM repeating_alarm")
+		f.exec("DELETE FROM attention_alarm")
+	}
+}
+
 // empty deletes all alarms with the notes on their schedules, nodes with their steps, settings and tokens. It frees all
 // shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
 	f.exec("DELETE FROM zoned_alarm")
-	if f.dialect == goose.DialectMySQL {
-		f.exec("DELETE FROM repeating_alarm")
-	}
+	f.deleteNotes()
 	f.exec("DELETE FROM bulk_job")
 	f.exec("DELETE FROM alarm")
 	f.exec("DELETE FROM node")

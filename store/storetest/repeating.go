@@ -117,9 +117,6 @@ func testRepeatingRestore(t *testing.T, f *fixture) {
 	f.set(t0, set("cron", t0, cronIn("0 8 * * *", "UTC")), set("once", t0), set("period", t0, repeating(t0, nil)))
 	before := f.archive(0)
 	f.removeAlarms()
-	if f.dialect == goose.DialectMySQL {
-		f.exec("DELETE FROM repeating_alarm")
-	}
 	f.restore(before)
 	f.wantList("restored", clock.ListQuery{Repeating: true}, "cron", "period")
 }

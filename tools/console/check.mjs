@@ -92,7 +92,7 @@ const pages = {
   search: view('search', {q: 'order-4711'}), 'alarm-scheduled': alarmView('shop', 'order-4711'), 'alarm-cancelled': alarmView('shop', 'order-4712'), 'alarm-paused': alarmView('shop', 'order-4713'),
   'alarm-rung': alarmView('shop', 'order-4714'), 'alarm-ringing': alarmView('shop', 'order-4715'), 'alarm-acknowledged': alarmView('shop', 'order-4716'), 'alarm-released': alarmView('shop', 'order-4717'),
   'alarm-dead': alarmView('shop', 'order-4718'), 'alarm-hostile': alarmView('shop', hostileID), 'alarm-repeating': alarmView('shop', 'report-nightly'), 'alarm-expired': alarmView('bank', 'transfer-1'),
-  'alarm-overdue': alarmView('bank', 'transfer-2'), 'alarm-unknown': alarmView('shop', 'unknown'),
+  'alarm-overdue': alarmView('bank', 'transfer-2'), 'alarm-unknown': alarmView('shop', 'unknown'), 'page-none': view('nothing'),
 };
 
 const checks = {
@@ -155,6 +155,11 @@ const checks = {
     await page.click('#keys');
     await page.check('#keys-on');
     await page.keyboard.press('Escape');
+  },
+
+  async 'an unknown page says so'({page, service}) {
+    await visit(page, service.url, view('nothing'));
+    assert.match(await page.innerText('main'), /No such page\n+The console has no page of this name/);
   },
 
   async 'each action on an alarm asks first and then happens'({page, service}) {

@@ -1,6 +1,6 @@
 // Starts the console: chooses the page of the URL, and owns what all pages share.
 
-import {el, replace} from './dom.js';
+import {el, empty, replace} from './dom.js';
 import {Problem} from './api.js';
 import {signedIn} from './caller.js';
 import {currentState, href} from './url.js';
@@ -25,7 +25,9 @@ import * as rings from './page-rings.js';
 import * as search from './page-search.js';
 import * as tokens from './page-tokens.js';
 
-const pages = {overview, alarms, repeating, applications, dead, jobs, forecast, nodes, rings, audit, tokens, search, alarm, application};
+const unknown = {title: () => 'No such page', show: ({body}) => replace(body, empty('The console has no page of this name.', 'Choose a page above, or check the address.'))};
+
+const pages = {overview, alarms, repeating, applications, dead, jobs, forecast, nodes, rings, audit, tokens, search, alarm, application, unknown};
 
 // The pages in the navigation, each with its key after g.
 const navigation = [
@@ -50,7 +52,8 @@ async function show(focus) {
   leaving.abort();
   leaving = new AbortController();
   const query = new URLSearchParams(location.search);
-  const view = Object.hasOwn(pages, query.get('view') || '') ? query.get('view') : 'overview';
+  const asked = query.get('view') || 'overview';
+  const view = Object.hasOwn(pages, asked) ? asked : 'unknown';
   const state = currentState();
   useZone(query.get('tz'));
   document.getElementById('zone').value = zoneName();

@@ -1,7 +1,7 @@
 // The known applications, with their state and figures.
 
-import {applicationLink, isOverdue, pager, waits, when} from './parts.js';
-import {count, duration, plural, rate} from './format.js';
+import {applicationLink, counted, isOverdue, pager, waits, when} from './parts.js';
+import {duration, plural, rate} from './format.js';
 import {el, empty, replace, table} from './dom.js';
 import {get, unless} from './api.js';
 import {href} from './url.js';
@@ -9,13 +9,19 @@ import {href} from './url.js';
 export function title() { return 'Applications'; }
 
 export async function show(view) {
-  const [page, stats] = await Promise.all([get('v1/applications', {counts: true, limit: 100, cursor: view.state.cursor}, view.signal), statsByApplication(view.signal)]);
+  const {cursor} = view.state;
+  const [page, stats] = await Promise.all([get('v1/applications', {limit: 100, cursor}, view.signal), statsByApplication(view.signal)]);
+  draw(view, page, stats);
+  draw(view, await get('v1/applications', {counts: true, limit: 100, cursor}, view.signal), stats); // counting takes longer
+}
+
+function draw(view, page, stats) {
   const {cursor} = view.state;
   if (page.applications.length === 0) {
     return replace(view.body, empty(cursor ? 'There are no more applications.' : 'No application has set an alarm yet.', 'An application appears with its first alarm, or with its first settings.'));
   }
   replace(view.body,
-    el('p', {class: 'hint'}, 'Counts end at 1,000 alarms of an application; a larger count shows +. Rates and lateness are those of the last hour.'),
+    el('p', {class: 'hint'}, 'Scheduled and ringing alarms are counted among the first 1,000 of an application, paused, dead and expired alarms up to 1,000; a larger count shows +. Rates and lateness are those of the last hour.'),
     table('Applications', columns(stats, page), page.applications),
     pager('applications', {cursor}, page));
 }
@@ -27,12 +33,12 @@ async function statsByApplication(signal) {
 }
 
 function columns(stats, page) {
-  const counted = (head, state) => ({head, class: 'number', cell: a => stateCount(a, state)});
+  const number = (head, state) => ({head, class: 'number', cell: a => stateCount(a, state)});
   return [
     {head: 'Application', cell: a => applicationLink(a.application)},
     {head: 'Health', cell: a => health(a, page)},
     {head: 'Target', cell: a => a.target || 'none'},
-    counted('Scheduled', 'scheduled'), counted('Ringing', 'ringing'), counted('Paused', 'paused'), counted('Dead', 'dead'), counted('Expired', 'expired'),
+    number('Scheduled', 'scheduled'), number('Ringing', 'ringing'), number('Paused', 'paused'), number('Dead', 'dead'), number('Expired', 'expired'),
     {head: 'Rings/s', class: 'number', cell: a => rate((stats.get(a.application)?.rings || 0) / 3600)},
     {head: 'Lateness p99', class: 'number', cell: a => duration(stats.get(a.application)?.lateness_p99)},
   ];
@@ -41,7 +47,7 @@ function columns(stats, page) {
 function stateCount(a, state) {
   if (!a.counts) return '–';
   const n = a.counts[state];
-  const text = count(n) + (a.counts.complete || n === 0 ? '' : '+');
+  const text = counted(a, state);
   if (n === 0) return text;
   const page = state === 'dead' || state === 'expired' ? 'dead' : 'alarms';
   return el('a', {href: href(page, {application: a.application, state}), 'aria-label': `${plural(n, `${state} alarm`)} of ${a.application}`}, text);

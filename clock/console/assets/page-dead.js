@@ -2,7 +2,7 @@
 
 import {get} from './api.js';
 import {actions} from './actions.js';
-import {alarmLink, applicationLink, badge, when} from './parts.js';
+import {alarmLink, applicationLink, badge, counted, pager, when} from './parts.js';
 import {bulkButtons} from './bulk.js';
 import {count, plural} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
@@ -20,10 +20,11 @@ export function title(state) { return state.application ? `Dead alarms of ${stat
 
 export async function show(view) {
   if (view.state.application) return showCauses(view);
-  const page = await get('v1/applications', {counts: true, limit: 500, cursor: view.state.cursor}, view.signal);
+  const {cursor} = view.state;
+  const page = await get('v1/applications', {attention: true, limit: 100, cursor}, view.signal);
   const affected = page.applications.filter(a => a.counts.dead + a.counts.expired > 0);
-  const next = page.next_cursor && el('nav', {class: 'pager', 'aria-label': 'Pages of the list'}, el('a', {href: href('dead', {cursor: page.next_cursor})}, 'Next applications'));
-  if (affected.length === 0) return replace(view.body, empty('No application has a dead or expired alarm.', 'Alarms come here when their retries or rings are used up, when they are buried, or when their latest time to ring passes.'), next);
+  const next = pager('dead', {cursor}, page);
+  if (affected.length === 0) return replace(view.body, empty(page.next_cursor ? 'No application of this page has a dead or expired alarm.' : 'No application has a dead or expired alarm.', 'Alarms come here when their retries or rings are used up, when they are buried, or when their latest time to ring passes.'), next);
   replace(view.body, table('Applications with dead alarms', [
     {head: 'Application', cell: a => applicationLink(a.application)},
     {head: 'Dead', class: 'number', cell: a => counted(a, 'dead')},
@@ -31,8 +32,6 @@ export async function show(view) {
     {head: 'Next step', cell: a => el('a', {href: href('dead', {application: a.application})}, `Causes in ${a.application}`)},
   ], affected), next);
 }
-
-function counted(a, state) { return count(a.counts[state]) + (a.counts.complete || a.counts[state] === 0 ? '' : '+'); }
 
 async function showCauses(view) {
   const {application, prefix} = view.state;

@@ -16,10 +16,10 @@ const causesOf = 5;
 export function title(state) { return state.application ? `Overview of ${state.application}` : 'Overview'; }
 
 export async function show(view) {
-  const applications = await get('v1/applications', {counts: true, limit: 100}, view.signal); // once: counting is work for the database
-  const reasons = await deadByCause(applications.applications, view.signal);
+  const [known, waiting] = await Promise.all([get('v1/applications', {limit: 100}, view.signal), get('v1/applications', {attention: true, limit: 100}, view.signal)]); // once: counting is work for the database
+  const opened = {known, waiting, reasons: await deadByCause(waiting.applications, view.signal)};
   const load = loadOf(view);
-  await live(view, 5, () => read(view, load), (content, found) => draw(view, content, found, applications, reasons));
+  await live(view, 5, () => read(view, load), (content, found) => draw(view, content, found, opened));
 }
 
 async function read(view, load) {
@@ -53,12 +53,13 @@ async function deadByCause(applications, signal) {
 
 function dead(a) { return a.counts.dead + a.counts.expired; }
 
-function draw(view, content, {stats, ready, next}, applications, reasons) {
+/** Draws what was read now, and what was read when the page was opened. */
+function draw(view, content, {stats, ready, next}, opened) {
   replace(content,
     controls(view),
-    stats ? [missing(stats), tiles(stats, applications), charts(stats)] : el('p', {class: 'empty'}, 'There are no figures yet. They appear some seconds after the start.'),
+    stats ? [missing(stats), tiles(stats, opened), charts(stats)] : el('p', {class: 'empty'}, 'There are no figures yet. They appear some seconds after the start.'),
     next && loadChart(view, next),
-    el('div', {class: 'columns'}, section('Readiness', readiness(ready)), el('div', {}, section('Overdue', overdue(applications)), section('Dead alarms by cause', deadList(reasons)))));
+    el('div', {class: 'columns'}, section('Readiness', readiness(ready)), el('div', {}, section('Overdue', overdue(opened.known)), section('Dead alarms by cause', deadList(opened.reasons)))));
 }
 
 function controls(view) {
@@ -66,7 +67,7 @@ function controls(view) {
   const link = (value, name) => el('a', {href: href('overview', {application, range: value === 'hour' ? '' : value}), 'aria-current': range === value ? 'true' : null}, name);
   return el('div', {class: 'list-head'},
     el('p', {class: 'links'}, link('hour', 'Last hour'), link('day', 'Last day'), application && el('a', {href: href('overview', {range: range === 'hour' ? '' : range})}, 'All applications')),
-    el('p', {class: 'muted'}, `Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Overdue and dead alarms: of the first 100 applications, when the page was opened.`));
+    el('p', {class: 'muted'}, `Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Overdue and dead alarms: when the page was opened, of 100 applications at most.`));
 }
 
 /** Returns which nodes have no figures here, and why. */
@@ -82,18 +83,19 @@ function loadChart(view, next) {
     el('p', {class: 'hint'}, `${next.exact ? '' : 'About '}${plural(due, 'ring')} in all. `, el('a', {href: href('forecast', {application})}, 'Forecast')));
 }
 
-function tiles(stats, applications) {
+function tiles(stats, {known, waiting}) {
   const steps = Math.max(1, Math.round(60 / stats.step_seconds));
   const perSecond = values => rate(sum(values.slice(-steps)) / steps / stats.step_seconds);
   const lately = stats.lateness_p99.findLast(v => v !== null);
-  const overdueNow = applications.applications.filter(a => isOverdue(a, applications));
-  const deadNow = applications.applications.reduce((n, a) => n + dead(a), 0);
+  const overdueNow = known.applications.filter(a => isOverdue(a, known));
+  const deadNow = sum(waiting.applications.map(dead));
+  const more = waiting.next_cursor || waiting.applications.some(a => !a.counts.attention_complete) ? '+' : '';
   const tile = (name, value, note, kind = '') => el('div', {class: `tile ${kind}`}, el('dt', {}, name), el('dd', {}, value, el('span', {class: 'muted'}, note)));
   return el('dl', {class: 'tiles'},
     tile('Rings', perSecond(stats.rings), ' /s'), tile('Sets', perSecond(stats.sets), ' /s'), tile('Cancels', perSecond(stats.cancels), ' /s'),
     tile('Lateness p99', lately === undefined ? '–' : duration(lately), ' last'),
     tile('Overdue', count(overdueNow.length), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
-    tile('Dead', count(deadNow), deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
+    tile('Dead', count(deadNow) + more, deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
 }
 
 function sum(values) { return values.reduce((a, b) => a + b, 0); }
@@ -146,6 +148,6 @@ function overdue(page) {
 function deadList(reasons) {
   if (reasons.length === 0) return el('p', {class: 'good'}, 'No alarm is dead or expired.');
   return el('ul', {class: 'plain'}, reasons.map(({application: a, groups}) => el('li', {},
-    el('a', {href: href('dead', {application: a.application})}, `${a.application}: ${plural(dead(a), 'alarm')}${a.counts.complete ? '' : ' or more'}`),
+    el('a', {href: href('dead', {application: a.application})}, `${a.application}: ${plural(dead(a), 'alarm')}${a.counts.attention_complete ? '' : ' or more'}`),
     el('ul', {}, groups.map(g => el('li', {class: 'error-text'}, `${count(g.alarms.length)} × ${g.cause}`))))));
 }

@@ -2,7 +2,7 @@
 
 import {el} from './dom.js';
 import {href} from './url.js';
-import {exact, instant, relative} from './format.js';
+import {count, exact, instant, relative} from './format.js';
 import {notify} from './notice.js';
 
 /** Returns the badge of a state. */
@@ -68,6 +68,12 @@ export function trouble(alarm) {
 /** Reports whether an application of a page has an alarm that is due for more than a second. */
 export function isOverdue(application, page) {
   return application.oldest_overdue !== null && Date.parse(page.database_time) - Date.parse(application.oldest_overdue) > 1000;
+}
+
+/** Returns the number of an application's alarms in a state; with + where the service did not count them all. */
+export function counted(a, state) {
+  const all = ['expired', 'dead', 'paused'].includes(state) ? a.counts.attention_complete : a.counts.complete;
+  return count(a.counts[state]) + (all || a.counts[state] === 0 ? '' : '+');
 }
 
 /** Returns the links between the pages of a list. state is the page's, names are those of the links. */

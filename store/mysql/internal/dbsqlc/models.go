@@ -153,6 +153,12 @@ type ApplicationSettingReport struct {
 	ChangedBy   string
 }
 
+type AttentionAlarm struct {
+	AlarmID     int64
+	Application string
+	BusinessID  string
+}
+
 type Audit struct {
 	ID          int64
 	DoneAt      int64

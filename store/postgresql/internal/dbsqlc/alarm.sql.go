@@ -217,6 +217,44 @@ func (q *Queries) CancelScheduledBriefly(ctx context.Context, db DBTX, arg Cance
 	return items, nil
 }
 
+const CountAttention = `-- name: CountAttention :many
+SELECT s.state, count(*) AS count
+FROM (SELECT a.state FROM alarm a WHERE a.application = $1 AND a.state IN (4, 5, 7) LIMIT $2) s
+GROUP BY s.state ORDER BY s.state LIMIT 100
+`
+
+type CountAttentionParams struct {
+	Application string
+	RowLimit    int32
+}
+
+type CountAttentionRow struct {
+	State int64
+	Count int64
+}
+
+// Counts the expired, dead and paused alarms of one application by state, up to row_limit.
+// Index: alarm_attention, as a range that ends at the limit. Rows: up to three.
+func (q *Queries) CountAttention(ctx context.Context, db DBTX, arg CountAttentionParams) ([]CountAttentionRow, error) {
+	rows, err := db.Query(ctx, CountAttention, arg.Application, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountAttentionRow
+	for rows.Next() {
+		var i CountAttentionRow
+		if err := rows.Scan(&i.State, &i.Count); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CountStates = `-- name: CountStates :many
 SELECT s.state, count(*) AS count
 FROM (SELECT a.state FROM alarm a WHERE a.application = $1 ORDER BY a.business_id LIMIT $2) s
@@ -593,6 +631,51 @@ func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionP
 	return items, nil
 }
 
+const ListAttentionBound = `-- name: ListAttentionBound :many
+SELECT business_id FROM alarm
+WHERE application = $1
+  AND business_id > $2 AND business_id >= $3 AND business_id < $4
+  AND state IN (4, 5, 7)
+ORDER BY business_id
+LIMIT 2 OFFSET $5
+`
+
+type ListAttentionBoundParams struct {
+	Application string
+	After       string
+	Prefix      string
+	RangeEnd    string
+	Entries     int32
+}
+
+// Like ListBound, for ListAttention.
+// Index: alarm_attention alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+func (q *Queries) ListAttentionBound(ctx context.Context, db DBTX, arg ListAttentionBoundParams) ([]string, error) {
+	rows, err := db.Query(ctx, ListAttentionBound,
+		arg.Application,
+		arg.After,
+		arg.Prefix,
+		arg.RangeEnd,
+		arg.Entries,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var business_id string
+		if err := rows.Scan(&business_id); err != nil {
+			return nil, err
+		}
+		items = append(items, business_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListBound = `-- name: ListBound :many
 SELECT business_id FROM alarm
 WHERE application = $1
@@ -819,6 +902,19 @@ SELECT application FROM alarm WHERE application > $1 ORDER BY application LIMIT 
 // Index: alarm_key alone. Rows: one, or none.
 func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (string, error) {
 	row := db.QueryRow(ctx, NextApplication, after)
+	var application string
+	err := row.Scan(&application)
+	return application, err
+}
+
+const NextAttentionApplication = `-- name: NextAttentionApplication :one
+SELECT application FROM alarm WHERE application > $1 AND state IN (4, 5, 7) ORDER BY application LIMIT 1
+`
+
+// Reads the name of the first application after the given name that has expired, dead or paused alarms.
+// Index: alarm_attention alone. Rows: one, or none.
+func (q *Queries) NextAttentionApplication(ctx context.Context, db DBTX, after string) (string, error) {
+	row := db.QueryRow(ctx, NextAttentionApplication, after)
 	var application string
 	err := row.Scan(&application)
 	return application, err

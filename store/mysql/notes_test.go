@@ -11,9 +11,9 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// TestRepeatingAlarmsAreReadByIndex demands that lists of repeating alarms begin at the notes, and read as many rows as
-// they return.
-func TestRepeatingAlarmsAreReadByIndex(t *testing.T) {
+// TestNotedAlarmsAreReadByIndex demands that lists of repeating alarms, and of alarms that wait for a person, begin at
+// the notes, and read as many rows as they return.
+func TestNotedAlarmsAreReadByIndex(t *testing.T) {
 	t.Parallel()
 	s := migrated(t)
 	rule, err := repeat.Parse(repeat.Spec{Cron: "0 8 * * *"})
@@ -27,26 +27,47 @@ func TestRepeatingAlarmsAreReadByIndex(t *testing.T) {
 			}
 		}
 		write(t, s, clock.Create, ops)
+		pauses := make([]clock.Op, 0, len(ops)/2)
+		for i := 0; i < len(ops); i += 2 {
+			pauses = append(pauses, clock.Op{Pause: &clock.Pause{Key: ops[i].Key()}})
+		}
+		write(t, s, clock.Amend, pauses)
 	}
-	for _, table := range []string{"alarm", "repeating_alarm"} {
+	for _, table := range []string{"alarm", "repeating_alarm", "attention_alarm"} {
 		_, err := s.d.db.ExecContext(t.Context(), "ANALYZE TABLE "+table)
 		ok(t, err, "analyze")
 	}
 	list := engine.ListQuery{Application: "shop", After: "a-00050", Prefix: "a-00", End: "a-01", Limit: 10, Repeating: true}
-	for name, h := range map[string]struct {
-		run   func(ctx context.Context, db dbsqlc.DBTX) error
-		keys  []string // of the tables in the order of the plan
-		reads int
-	}{
-		"list": {func(ctx context.Context, db dbsqlc.DBTX) error {
-			query, args := listStatement(&list)
+	paused := list
+	paused.Repeating, paused.Attention, paused.States = false, true, []clock.State{clock.Paused}
+	listOf := func(q engine.ListQuery) func(ctx context.Context, db dbsqlc.DBTX) error {
+		return func(ctx context.Context, db dbsqlc.DBTX) error {
+			query, args := listStatement(&q)
 			rows, err := db.QueryContext(ctx, query, args...) //nolint:rowserrcheck // EachRow returns it
 			if err != nil {
 				return err
 			}
 			defer func() { _ = rows.Close() }()
 			return engine.EachRow(ctx, rows, func(*engine.Row) bool { return true })
-		}, []string{"repeating_alarm_key", "PRIMARY"}, 20},
+		}
+	}
+	for name, h := range map[string]struct {
+		run   func(ctx context.Context, db dbsqlc.DBTX) error
+		keys  []string // of the tables in the order of the plan
+		reads int
+	}{
+		"list":                  {listOf(list), []string{"repeating_alarm_key", "PRIMARY"}, 20},
+		"list of paused alarms": {listOf(paused), []string{"attention_alarm_key", "PRIMARY"}, 20},
+		"bound of paused alarms": {func(ctx context.Context, db dbsqlc.DBTX) error {
+			_, err := s.d.q.ListAttentionBound(ctx, db, dbsqlc.ListAttentionBoundParams{
+				Application: "shop", After: "a-00050", Prefix: "a-00", RangeEnd: "a-01", Offset: 20,
+			})
+			return err
+		}, []string{"attention_alarm_key"}, 22},
+		"next application with paused alarms": {func(ctx context.Context, db dbsqlc.DBTX) error {
+			_, err := s.d.q.NextAttentionApplication(ctx, db, "bank")
+			return err
+		}, []string{"attention_alarm_key"}, 1},
 		"next application": {func(ctx context.Context, db dbsqlc.DBTX) error {
 			_, err := s.d.q.NextRepeatingApplication(ctx, db, "bank")
 			return err
