@@ -57,7 +57,7 @@ type Event struct {
 // Events returns what the row, its attempts and the acts on it tell about the alarm's life, in the order of time. No
 // event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that overwrites
 // the row keeps what it overwrites (PastGenerations). So the newest generations are told, but not each change of one:
-// such as a pause, after its resume.
+// such as a pause, after its resume. After a restore the generations are higher, without a change of the alarm.
 func (a *Alarm) Events(acts []Act) []Event {
 	var acted, begins, ends []Event
 	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm
@@ -69,8 +69,8 @@ func (a *Alarm) Events(acts []Act) []Event {
 	}
 	begin := Event{At: a.CreateTime, Kind: EventCreated, Generation: 1}
 	for _, g := range append(a.Past.List(), a.generation()) {
-		if begin.RingAt = NoInstant; begin.Generation == g.Generation {
-			begin.RingAt = g.RingAt
+		if begin.RingAt = NoInstant; (g.Generation-begin.Generation)%RaisedGenerations == 0 {
+			begin.Generation, begin.RingAt = g.Generation, g.RingAt
 		}
 		if begin.Kind == EventCreated || !told[begin.At] {
 			begins = append(begins, begin)

@@ -7,17 +7,21 @@ import (
 )
 
 const (
-	// maxPastGenerations is how many replaced generations of an alarm are kept, at most.
-	maxPastGenerations = 8
-	// maxPastBytes is the length of the longest PastGenerations.
-	maxPastBytes = 1000
+	// keptGenerations is how many replaced generations of an alarm are kept, at most.
+	keptGenerations = 8
+	// MaxPastGenerations is the length of the longest PastGenerations, in bytes.
+	MaxPastGenerations = 1000
 	// maxPastReason is how many bytes of a reason a replaced generation keeps, at most.
 	maxPastReason = 100
 )
 
+// RaisedGenerations is how much higher the generations of a restored database are: more than an application changes an
+// alarm between a backup and the loss of the database.
+const RaisedGenerations = 1_000_000
+
 // PastGenerations has the newest replaced generations of an alarm, the oldest first, as the database keeps them: JSON
 // objects, one a line; empty for none. They are read only for the events of an alarm, so the row carries them as a text.
-// There are at most maxPastGenerations, of at most maxPastBytes: older ones make room.
+// There are at most keptGenerations, of at most MaxPastGenerations: older ones make room.
 type PastGenerations string
 
 // PastGeneration is what a set, a shift or a trigger overwrote in the row of an alarm.
@@ -71,12 +75,14 @@ func (p PastGenerations) with(row *Alarm, now Instant) PastGenerations {
 	last := row.generation()
 	last.ReplacedAt = now
 	line := last.encode()
-	if len(line) > maxPastBytes { // JSON escapes some characters with six
-		last.Reason, last.AnsweredBy = "", ""
-		line = last.encode()
+	for _, text := range []*string{&last.Reason, &last.AnsweredBy} {
+		if len(line) > MaxPastGenerations { // JSON escapes control characters with six others
+			*text = ""
+			line = last.encode()
+		}
 	}
 	earlier := string(p)
-	for earlier != "" && (strings.Count(earlier, "\n") > maxPastGenerations-2 || len(earlier)+len(line) >= maxPastBytes) {
+	for earlier != "" && (strings.Count(earlier, "\n") > keptGenerations-2 || len(earlier)+len(line) >= MaxPastGenerations) {
 		_, earlier, _ = strings.Cut(earlier, "\n")
 	}
 	if earlier == "" {
@@ -95,11 +101,7 @@ func (g *PastGeneration) encode() string {
 	}
 	text := func(name, text string) {
 		if text != "" {
-			quoted, err := json.Marshal(text)
-			if err != nil { // each string has a JSON form
-				panic("clock: encode a text: " + err.Error())
-			}
-			b = append(append(append(append(b, `,"`...), name...), `":`...), quoted...)
+			b = append(append(append(append(b, `,"`...), name...), `":`...), quoted(text)...)
 		}
 	}
 	b = strconv.AppendInt(append(b, `{"n":`...), g.Generation, 10)
@@ -116,6 +118,27 @@ func (g *PastGeneration) encode() string {
 	return string(append(b, '}'))
 }
 
+// quoted returns a text as JSON.
+func quoted(text string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil { // each string has a JSON form
+		panic("clock: encode a text: " + err.Error())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// valid reports whether the generation may be true.
+func (g *PastGeneration) valid() bool {
+	for _, i := range []Instant{g.RungAt, g.FinishedAt, g.AnsweredAt} {
+		if i != NoInstant && !i.Valid() {
+			return false
+		}
+	}
+	return g.Generation > 0 && g.RingAt.Valid() && g.ReplacedAt.Valid() && g.State.Known()
+}
+
 // List returns the generations. One that cannot be read is left out: it tells the past, and no decision depends on it.
 func (p PastGenerations) List() (all []PastGeneration) {
 	for line := range strings.Lines(string(p)) {
@@ -123,12 +146,15 @@ func (p PastGenerations) List() (all []PastGeneration) {
 		if json.Unmarshal([]byte(line), &s) != nil {
 			continue
 		}
-		all = append(all, PastGeneration{
+		g := PastGeneration{
 			Generation: s.Generation, RingAt: Instant(s.RingAt), State: State(s.State), RingNo: s.RingNo,
 			RungAt: instantOrNone(s.RungAt), FinishedAt: instantOrNone(s.FinishedAt), Reason: s.Reason,
 			Answer: AnswerKind(s.Answer), AnsweredBy: s.AnsweredBy, AnsweredAt: instantOrNone(s.AnsweredAt),
 			ReplacedAt: Instant(s.ReplacedAt),
-		})
+		}
+		if g.valid() {
+			all = append(all, g)
+		}
 	}
 	return all
 }

@@ -53,6 +53,22 @@ func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
 	}
 }
 
+func TestARestoreLeavesTheLifeOfAnAlarm(t *testing.T) {
+	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
+	restored := a
+	restored.Generation += RaisedGenerations
+	if got, want := text(restored.Events(nil)), "10 created 1000001.0 for 100"; got != want {
+		t.Errorf("never changed: got\n%s\nwant\n%s", got, want)
+	}
+	row := againSet(&a, 200, 20)
+	row.Generation += RaisedGenerations
+	row = againSet(row, 300, 30)
+	const want = "10 created 1.0 for 100\n20 set 1000002.0 for 200\n30 set 1000003.0 for 300"
+	if got := text(row.Events(nil)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestOldGenerationsMakeRoom(t *testing.T) {
 	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
 	row := &a
@@ -60,7 +76,7 @@ func TestOldGenerationsMakeRoom(t *testing.T) {
 		row = againSet(row, Instant(200+i), Instant(20+i))
 	}
 	past := row.Past.List()
-	if len(past) != maxPastGenerations || past[0].Generation != 21-maxPastGenerations {
+	if len(past) != keptGenerations || past[0].Generation != 21-keptGenerations {
 		t.Errorf("the row keeps %+v", past)
 	}
 	events := row.Events(nil)
@@ -83,10 +99,10 @@ func TestPastGenerationsFitTheColumn(t *testing.T) {
 			row.AnsweredBy = rapid.StringN(0, 128, 128).Draw(t, "by")
 			past = past.with(row, MaxInstant)
 			all := past.List()
-			if len(all) > maxPastGenerations {
+			if len(all) > keptGenerations {
 				t.Fatalf("%d generations", len(all))
 			}
-			if len(past) > maxPastBytes || len(all) == 0 || strings.Contains(string(past), "\x00") {
+			if len(past) > MaxPastGenerations || len(all) == 0 || strings.Contains(string(past), "\x00") {
 				t.Fatalf("%d bytes with %d generations", len(past), len(all))
 			}
 			if last := all[len(all)-1]; last.RingAt != MaxInstant || last.ReplacedAt != MaxInstant || last.State != Dead {
@@ -102,10 +118,10 @@ func FuzzPastGenerations(f *testing.F) {
 	f.Add("{\n\n\n{")
 	f.Fuzz(func(t *testing.T, stored string) {
 		row := &Alarm{Generation: 9, AnsweredAt: NoInstant, Past: PastGenerations(stored)}
-		row.RungAt, row.FinishedAt = NoInstant, NoInstant
+		row.State, row.RungAt, row.FinishedAt = Scheduled, NoInstant, NoInstant
 		row.Events(nil)
 		again := row.Past.with(row, Instant(time.Hour.Milliseconds()))
-		if len(again) > maxPastBytes || len(again.List()) == 0 {
+		if len(again) > MaxPastGenerations || len(again.List()) == 0 {
 			t.Errorf("%q becomes %q", stored, again)
 		}
 	})

@@ -188,6 +188,7 @@ func checkAlarm(row engine.Row) error {
 		{"retry_policy", row.RetryPolicy, 128, true},
 		{"traceparent", row.Traceparent, clock.MaxTraceparent, true},
 		{"claim_id", row.ClaimID, maxClaimID, true},
+		{"past_generations", row.PastGenerations, clock.MaxPastGenerations, false},
 		{"last_error", row.LastError, clock.MaxReason, false},
 		{"answered_by", row.AnsweredBy, settings.MaxChangedBy, false},
 	})

@@ -71,6 +71,7 @@ func TestParseLineRefusesWhatClockdDoesNotWrite(t *testing.T) {
 		{strings.Replace(alarm, `"4711"`, `" 4711"`, 1), "blank"},
 		{strings.Replace(alarm, `"aGVsbG8="`, `"hello!"`, 1), "column payload"},
 		{strings.Replace(alarm, `"text/plain"`, `"`+strings.Repeat("x", 129)+`"`, 1), "longer than"},
+		{strings.Replace(alarm, `"alarm":{`, `"alarm":{"past_generations":"`+strings.Repeat("x", 1001)+`",`, 1), "longer than"},
 		{strings.Replace(alarm, `"text/plain"`, `"\u0000"`, 1), "NUL"},
 		{strings.Replace(alarm, `"text/plain"`, `"ü"`, 1), "ASCII"},
 		{strings.TrimSuffix(alarm, "}") + `,"attempts":[` + strings.Repeat(`{},`, clock.MaxAttempts) + `{}]}`,

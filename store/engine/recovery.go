@@ -7,10 +7,6 @@ import (
 	"github.com/clockd/clockd/store"
 )
 
-// raiseGenerations is how much higher the generations of a restored database are: more than an application changes an
-// alarm between a backup and the loss of the database.
-const raiseGenerations = 1_000_000
-
 // SkipIDs leaves out store.SkippedIDs ids.
 func (s *Store) SkipIDs(ctx context.Context) error {
 	return s.call(ctx, "skip ids", func(ctx context.Context) error { return s.driver.SkipIDs(ctx, store.SkippedIDs) })
@@ -28,7 +24,7 @@ func (s *Store) MarkRestored(
 	}
 	placed := s.placements()
 	for _, p := range placed.split(len(ids), func(i int) int { return placed.ofID(ids[i]) }) {
-		mark := RestoredMark{IDs: pick(ids, p.indexes), Now: now, Reason: store.ReasonRestored, Raise: raiseGenerations}
+		mark := RestoredMark{IDs: pick(ids, p.indexes), Now: now, Reason: store.ReasonRestored, Raise: clock.RaisedGenerations}
 		err := s.replayed(ctx, "mark restored alarms", func(ctx context.Context) error {
 			marked, err := s.driver.MarkRestored(ctx, mark)
 			if err == nil {

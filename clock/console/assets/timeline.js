@@ -10,6 +10,9 @@ const outcomes = {
   released: 'Ring released by the application', buried: 'Ring buried by the application', unacknowledged: 'Ring not acknowledged in time',
 };
 
+/** A restore of the database makes each generation so much higher. */
+const raised = 1_000_000;
+
 const ends = {rung: 'Finished: rung', expired: 'Expired', dead: 'Dead'};
 const answers = {ack: 'Acknowledged', release: 'Released', bury: 'Buried', touch: 'Asked for more time'};
 
@@ -29,7 +32,7 @@ function moments(alarm, events) {
 
 function sets(alarm, events) {
   const known = new Set(events.filter(e => ['created', 'set', 'triggered'].includes(e.event)).map(e => e.generation));
-  const forgotten = alarm.generation - known.size;
+  const forgotten = (alarm.generation - known.size) % raised;
   return events.filter(e => e.event === 'created' || e.event === 'set').map(e => {
     const first = e.event === 'created';
     const detail = [e.ring_at && `for ${exact(e.ring_at)}`, !first && `generation ${e.generation}`, first && forgotten > 0 && `then ${plural(forgotten, 'change')} whose traces are gone`];
@@ -72,7 +75,7 @@ function future(alarm) {
   const all = [];
   const upcoming = alarm.next_occurrences || [];
   if (alarm.next_try_time) all.push({at: alarm.next_try_time, rank: 5, kind: 'next', text: nextText(alarm)});
-  if (!alarm.repeat && alarm.ring_at !== alarm.next_try_time) all.push({at: alarm.ring_at, rank: 0, kind: 'plan', text: 'The time of the set (ring_at)'});
+  if (!alarm.repeat && alarm.ring_at !== alarm.next_try_time) all.push({at: alarm.ring_at, rank: 0, kind: 'plan', text: 'Was to ring at first (ring_at)'});
   for (const at of upcoming) if (at !== alarm.next_try_time) all.push({at, rank: 5, kind: 'plan', text: 'Occurrence'});
   if (alarm.latest_ring_at) all.push({at: alarm.latest_ring_at, rank: 6, kind: 'plan', text: alarm.finished_at ? 'Latest time to ring' : 'Expires unless it has rung'});
   return all;
