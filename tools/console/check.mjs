@@ -157,6 +157,22 @@ const checks = {
     await page.keyboard.press('Escape');
   },
 
+  async 'a list by due time says which alarms it leaves out'({page, service}) {
+    const due = {application: 'shop', after: '2020-01-01T00:00:00Z'};
+    await visit(page, service.url, view('alarms', due));
+    assert.match(await page.innerText('main'), /Only scheduled and ringing alarms are due at a time/);
+    await visit(page, service.url, view('alarms', {...due, state: 'cancelled,paused'}));
+    assert.match(await page.innerText('main'), /No alarm matches the filter[\s\S]*Clear the due time/);
+  },
+
+  async 'the overview of an application leaves out the others'({page, service}) {
+    await visit(page, service.url, view('overview', {application: 'card'}));
+    assert.match(await page.innerText('main'), /No alarm is dead or expired/);
+    await visit(page, service.url, view('overview', {application: 'shop'}));
+    assert.match(await page.innerText('main'), /No application has an overdue alarm[\s\S]*shop: 15 alarms/);
+    assert.doesNotMatch(await page.innerText('main'), /bank: /);
+  },
+
   async 'an unknown page says so'({page, service}) {
     await visit(page, service.url, view('nothing'));
     assert.match(await page.innerText('main'), /No such page\n+The console has no page of this name/);
@@ -388,7 +404,7 @@ const checks = {
     await visit(page, service.url, alarmView('shop', 'audited'));
     await confirmed(page, '[data-action=pause]', 'no <b>stock</b>');
     await page.waitForSelector('.summary .badge.paused');
-    assert.match(await page.innerText('.summary'), /paused: no <b>stock<\/b>/);
+    assert.match(await page.innerText('.summary'), /resumes it: no <b>stock<\/b>/);
     await visit(page, service.url, view('audit', {application: 'shop'}));
     assert.match(await page.innerText('tbody tr:first-child'), /pause[\s\S]*shop[\s\S]*audited[\s\S]*scheduled → paused[\s\S]*no <b>stock<\/b>/);
     await page.locator('tbody tr:first-child a', {hasText: 'audited'}).click();

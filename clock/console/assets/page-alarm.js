@@ -80,7 +80,7 @@ function sentence(alarm) {
     case 'expired': return ['It expired ', distance(alarm.finished_at), error];
     case 'dead': return ['It became dead ', distance(alarm.finished_at), error];
     case 'cancelled': return ['It was cancelled ', distance(alarm.finished_at)];
-    default: return ['It is paused: it waits until a person resumes it', error];
+    default: return ['It is paused: it waits until a person resumes it', error.replace(/^: paused$/, '.').replace(/^: paused: /, ': ')];
   }
 }
 
@@ -118,7 +118,7 @@ async function run(view, alarm, action) {
 function contentFacts(alarm) {
   const o = alarm.occurrence;
   return facts([
-    ['Time of the set', alarm.local_ring_at ? [`${alarm.local_ring_at} ${alarm.time_zone}`, ' = ', when(alarm.ring_at)] : when(alarm.ring_at)],
+    ['To ring at', alarm.local_ring_at ? [`${alarm.local_ring_at} ${alarm.time_zone}`, ' = ', when(alarm.ring_at)] : when(alarm.ring_at)],
     ['Latest time to ring', when(alarm.latest_ring_at, 'none: it rings however late it is')],
     ['Rule', alarm.repeat && Object.entries(alarm.repeat).map(([name, value]) => `${name}: ${value}`).join(', ')],
     ['Occurrences', o && `number ${count(o.number)}: ${count(o.rung)} rung, ${count(o.missed)} missed, ${alarm.repeat.missed_window ? `${count(o.outside_window)} outside the missed window, ` : ''}${count(o.skipped)} skipped, ${count(o.failed)} failed`],

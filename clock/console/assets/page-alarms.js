@@ -20,6 +20,7 @@ export async function show(view) {
   const known = await knownApplications(view.signal);
   replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), result);
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
+  if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled or ringing.'));
   const page = await get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal);
   drawPage(view, result, page, unknownApplication(view.state.application, known));
 }
@@ -27,6 +28,13 @@ export async function show(view) {
 /** Returns the query of the list that the page shows. */
 function listQuery(state) {
   return {state: state.state, prefix: state.prefix, due_after: state.after, due_before: state.before, limit: state.limit || 100, cursor: state.cursor};
+}
+
+const waitingAlone = 'Only scheduled and ringing alarms are due at a time: finished and paused ones are not in a list by due time.';
+
+/** Reports whether the filter has a due time, and only states of alarms that are not due at a time. */
+function neverDue({state, after, before}) {
+  return (after || before) && state && !state.split(',').some(s => s === 'scheduled' || s === 'ringing');
 }
 
 function filterForm(state, known, apply) {
@@ -43,7 +51,7 @@ function filterForm(state, known, apply) {
   applicationField(state.application, known, true),
   prefixField(state.prefix),
   field(`Due from (${zoneLabel()})`, el('input', {id: 'after', name: 'after', type: 'datetime-local', step: '1', value: fieldOf(state.after)})),
-  field('Due before', el('input', {id: 'before', name: 'before', type: 'datetime-local', step: '1', value: fieldOf(state.before)})),
+  field(`Due before (${zoneLabel()})`, el('input', {id: 'before', name: 'before', type: 'datetime-local', step: '1', value: fieldOf(state.before)})),
   field('Alarms on a page', el('select', {id: 'limit', name: 'limit'}, ['100', '250', '1000'].map(n => el('option', {value: n, selected: n === (state.limit || '100')}, n)))),
   el('fieldset', {}, el('legend', {}, 'States (none: all)'),
     states.map(s => el('label', {class: 'choice'}, el('input', {type: 'checkbox', name: 'state', value: s, checked: chosen.has(s)}), ' ', s))),
@@ -55,6 +63,7 @@ function drawPage(view, result, page, unknown) {
   if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), pager('alarms', view.state, page));
   const {application, prefix, after, before} = view.state;
   replace(result,
+    (after || before) && el('p', {class: 'hint'}, waitingAlone),
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
     el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
       bulkButtons(view, {application, prefix, after, before, states: (view.state.state || '').split(',').filter(Boolean)})),

@@ -17,6 +17,7 @@ export function title(state) { return state.application ? `Overview of ${state.a
 
 export async function show(view) {
   const [known, waiting] = await Promise.all([get('v1/applications', {limit: 100}, view.signal), get('v1/applications', {attention: true, limit: 100}, view.signal)]); // once: counting is work for the database
+  if (view.state.application) for (const page of [known, waiting]) page.applications = page.applications.filter(a => a.application === view.state.application);
   const opened = {known, waiting, reasons: await deadByCause(waiting.applications, view.signal)};
   const load = loadOf(view);
   await live(view, 5, () => read(view, load), (content, found) => draw(view, content, found, opened));
@@ -95,7 +96,7 @@ function tiles(stats, {known, waiting}) {
     tile('Rings', perSecond(stats.rings), ' /s'), tile('Sets', perSecond(stats.sets), ' /s'), tile('Cancels', perSecond(stats.cancels), ' /s'),
     tile('Lateness p99', lately === undefined ? '–' : duration(lately), ' last'),
     tile('Overdue', count(overdueNow.length), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
-    tile('Dead', count(deadNow) + more, deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
+    tile('Dead or expired', count(deadNow) + more, deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
 }
 
 function sum(values) { return values.reduce((a, b) => a + b, 0); }
