@@ -49,7 +49,10 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Known reports whether s is a defined state. A row that another program has written may have an unknown state.
 func (s State) Known() bool { return s >= Scheduled && s <= Paused }
 
-// Attention reports whether an alarm in the state waits for a person: it is expired, dead or paused.
+// AttentionStates returns the states of alarms that wait for a person.
+func AttentionStates() []State { return []State{Expired, Dead, Paused} }
+
+// Attention reports whether an alarm in the state waits for a person.
 func (s State) Attention() bool { return s == Expired || s == Dead || s == Paused }
 
 // Over reports whether the alarm is finished: it does not ring unless it is armed again.

@@ -57,9 +57,8 @@ type StateCounter interface {
 	// CountStates counts the first alarms of the application, by business id, at most limit.
 	CountStates(ctx context.Context, application string, limit int) (StateCounts, error)
 	// AttentionApplications is like Directory.Applications, for the applications with expired, dead or paused alarms.
-	// Applications may be among them whose alarms have changed since.
 	AttentionApplications(ctx context.Context, after string, limit int) ([]string, error)
-	// CountAttention counts the expired, dead and paused alarms of the application, at most limit.
+	// CountAttention counts the expired, dead and paused alarms of the application, at most limit in each state.
 	CountAttention(ctx context.Context, application string, limit int) (StateCounts, error)
 }
 

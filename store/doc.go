@@ -62,8 +62,8 @@
 //	  rank, id, application)           the count of overdue alarms (CountDue); on MySQL also the purge, in the entries without
 //	                                   next_try_time
 //	alarm_finished (finished_at, id)   the purge, on PostgreSQL and SQLite
-//	alarm_attention (application,      lists and counts of expired, dead and paused alarms; on MySQL the table
-//	  business_id), of some states     attention_alarm, which a transaction writes when it changes such a state
+//	alarm_attention (application,      lists and counts of expired, dead and paused alarms; on MySQL the index of the
+//	  state, business_id)              table attention_alarm, which a transaction writes when it changes such a state
 //
 // A sweep beside a backlog needs no further index and no column for parked alarms. Because alarm_due contains the
 // application, the database skips the rows of up to 64 named applications without fetching them. ListDueEnd runs first

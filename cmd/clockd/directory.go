@@ -86,7 +86,10 @@ func (d *directory) count(
 	if err != nil {
 		return nil, counted, err
 	}
-	counted = clockhttp.Counted{Attention: waiting.Total() <= countedAlarms, Only: !all}
+	counted = clockhttp.Counted{Attention: true, Only: !all}
+	for _, n := range waiting {
+		counted.Attention = counted.Attention && n <= countedAlarms
+	}
 	for state, n := range counts {
 		if !state.Attention() {
 			waiting[state] = n

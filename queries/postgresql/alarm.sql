@@ -176,16 +176,6 @@ WHERE application = sqlc.arg(application)
 ORDER BY business_id
 LIMIT sqlc.arg(row_limit);
 
--- name: ListAttention :many
--- Like ListAlarms, only for expired, dead and paused alarms.
--- Index: alarm_attention, as a range that ends at the limit. Rows: up to 1,000.
-SELECT * FROM alarm
-WHERE application = sqlc.arg(application)
-  AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(range_end)
-  AND state IN (4, 5, 7) AND state = ANY(sqlc.arg(states)::smallint[])
-ORDER BY business_id
-LIMIT sqlc.arg(row_limit);
-
 -- name: ListBound :many
 -- Finds how far a list by state may look: two neighbouring business ids, after the given number of ids.
 -- Index: alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
@@ -195,27 +185,26 @@ WHERE application = sqlc.arg(application)
 ORDER BY business_id
 LIMIT 2 OFFSET sqlc.arg(entries);
 
--- name: ListAttentionBound :many
--- Like ListBound, for ListAttention.
--- Index: alarm_attention alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
+-- name: ListAttention :many
+-- Lists the business ids of expired, dead or paused alarms of one application in order.
+-- Index: alarm_attention alone, as a range that ends at the limit. Rows: up to 1,000.
 SELECT business_id FROM alarm
-WHERE application = sqlc.arg(application)
+WHERE application = sqlc.arg(application) AND state = sqlc.arg(state) AND state IN (4, 5, 7)
   AND business_id > sqlc.arg(after) AND business_id >= sqlc.arg(prefix) AND business_id < sqlc.arg(range_end)
-  AND state IN (4, 5, 7)
 ORDER BY business_id
-LIMIT 2 OFFSET sqlc.arg(entries);
+LIMIT sqlc.arg(row_limit);
+
+-- name: CountAttention :one
+-- Counts expired, dead or paused alarms of one application, up to row_limit.
+-- Index: alarm_attention alone, as a range that ends at the limit. Rows: one.
+SELECT count(*) FROM (
+  SELECT 1 FROM alarm WHERE application = sqlc.arg(application) AND state = sqlc.arg(state) AND state IN (4, 5, 7) LIMIT sqlc.arg(row_limit)
+) counted;
 
 -- name: NextAttentionApplication :one
 -- Reads the name of the first application after the given name that has expired, dead or paused alarms.
 -- Index: alarm_attention alone. Rows: one, or none.
 SELECT application FROM alarm WHERE application > sqlc.arg(after) AND state IN (4, 5, 7) ORDER BY application LIMIT 1;
-
--- name: CountAttention :many
--- Counts the expired, dead and paused alarms of one application by state, up to row_limit.
--- Index: alarm_attention, as a range that ends at the limit. Rows: up to three.
-SELECT s.state, count(*) AS count
-FROM (SELECT a.state FROM alarm a WHERE a.application = sqlc.arg(application) AND a.state IN (4, 5, 7) LIMIT sqlc.arg(row_limit)) s
-GROUP BY s.state ORDER BY s.state LIMIT 100;
 
 -- name: NextApplication :one
 -- Reads the name of the first application with alarms after the given name.

@@ -40,16 +40,9 @@ func (s *Store) names(
 }
 
 // CountStates counts alarms of an application by state.
-func (s *Store) CountStates(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	return s.counts(ctx, s.driver.ReadStateCounts, application, limit)
-}
-
-func (s *Store) counts(
-	ctx context.Context, count func(ctx context.Context, application string, limit int) (clock.StateCounts, error),
-	application string, limit int,
-) (counts clock.StateCounts, err error) {
+func (s *Store) CountStates(ctx context.Context, application string, limit int) (counts clock.StateCounts, err error) {
 	err = s.read(ctx, "count alarms", func(ctx context.Context) (err error) {
-		counts, err = count(ctx, application, limit)
+		counts, err = s.driver.ReadStateCounts(ctx, application, limit)
 		return err
 	})
 	if err != nil {
@@ -64,8 +57,19 @@ func (s *Store) AttentionApplications(ctx context.Context, after string, limit i
 }
 
 // CountAttention counts expired, dead and paused alarms of an application.
-func (s *Store) CountAttention(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	return s.counts(ctx, s.driver.ReadAttentionCounts, application, limit)
+func (s *Store) CountAttention(ctx context.Context, application string, limit int) (counts clock.StateCounts, err error) {
+	err = s.read(ctx, "count alarms", func(ctx context.Context) error {
+		counts = clock.StateCounts{}
+		for _, state := range clock.AttentionStates() {
+			n, err := s.driver.CountAttention(ctx, application, state, limit)
+			if err != nil {
+				return err
+			}
+			counts[state] = int(n)
+		}
+		return nil
+	})
+	return counts, err
 }
 
 // Find returns the alarms of the keys that exist.

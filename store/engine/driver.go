@@ -113,9 +113,8 @@ type Reads interface {
 	// ReadList passes the rows to take, by business id (bytewise), until take returns false. It keeps one row in
 	// memory.
 	ReadList(ctx context.Context, q *ListQuery, take func(*Row) bool) error
-	// ReadListBound returns two neighbouring business ids of the query's range, after the given number of ids; fewer if
-	// the range ends before. It passes over no state, except with q.Attention: then it counts the alarms that wait for
-	// a person.
+	// ReadListBound returns two neighbouring business ids of the query's range, whatever their states, after the given
+	// number of ids; fewer if the range ends before.
 	ReadListBound(ctx context.Context, q *ListQuery, entries int) ([]string, error)
 	// ReadKeys returns the keys of at most MaxKeys ids (see KeysByID).
 	ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error)
@@ -125,11 +124,13 @@ type Reads interface {
 	ReadNextApplication(ctx context.Context, after string) (string, error)
 	// ReadStateCounts counts the application's first alarms by business id, at most limit.
 	ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error)
-	// ReadNextAttentionApplication is like ReadNextApplication, for expired, dead and paused alarms. On MySQL these may
-	// have changed since.
+	// ReadNextAttentionApplication is like ReadNextApplication, for expired, dead and paused alarms.
 	ReadNextAttentionApplication(ctx context.Context, after string) (string, error)
-	// ReadAttentionCounts counts the application's expired, dead and paused alarms, at most limit.
-	ReadAttentionCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error)
+	// ReadAttention returns the first business ids of the query's range whose alarms are in the state, which is one
+	// of clock.AttentionStates, in order and at most q.Limit.
+	ReadAttention(ctx context.Context, q *ListQuery, state clock.State) ([]string, error)
+	// CountAttention counts the application's alarms in such a state, at most limit.
+	CountAttention(ctx context.Context, application string, state clock.State, limit int) (int64, error)
 }
 
 // ListQuery asks for alarms of an application in a range of business ids.
@@ -140,7 +141,6 @@ type ListQuery struct {
 	Prefix      string        // first bytes of the business ids; may be empty
 	End         string        // end of the range, exclusive; not after the smallest string behind all business ids with the prefix
 	Limit       int
-	Attention   bool // States has only states of alarms that wait for a person (clock.State.Attention)
 	Repeating   bool // of the repeating alarms alone, whatever their states; an alarm that repeated once may be among them
 }
 

@@ -18,6 +18,8 @@ const (
 	dueScan = 300
 	// dueChunk is the number of alarms that a list by due time holds in memory.
 	dueChunk = 16
+	// attentionChunk is the same for a list of alarms that wait for a person.
+	attentionChunk = 50
 )
 
 // List passes the alarms of one application to take until take returns false.
@@ -34,6 +36,8 @@ func (s *Store) List(
 			return s.listRepeating(ctx, &l)
 		case q.ByDue():
 			return s.listByDue(ctx, &l)
+		case len(q.States) > 0 && !slices.ContainsFunc(q.States, func(state clock.State) bool { return !state.Attention() }):
+			return s.listAttention(ctx, &l)
 		}
 		return s.listByID(ctx, &l)
 	})
@@ -58,16 +62,9 @@ func (l *list) pass(a *clock.Alarm, behind clock.ListPosition) bool {
 	return true
 }
 
-// listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range. The
-// alarms that wait for a person have an index of their own.
+// listByID reads a range of the index alarm_key. A list by state has a bound: at most listScan alarms of the range.
 func (s *Store) listByID(ctx context.Context, l *list) error {
-	q := ListQuery{
-		Application: l.query.Application, States: l.query.States, After: l.query.After.BusinessID,
-		Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix),
-		Limit: l.query.Limit,
-	}
-	q.Attention = len(q.States) > 0 &&
-		!slices.ContainsFunc(q.States, func(state clock.State) bool { return !state.Attention() })
+	q := l.byID()
 	bound := "" // last business id of the range; empty: the range has no bound
 	if len(q.States) == 0 {
 		q.States = clock.States()
@@ -90,6 +87,50 @@ func (s *Store) listByID(ctx context.Context, l *list) error {
 		l.next = clock.ListPosition{BusinessID: bound}
 	}
 	return err
+}
+
+// byID returns the query of a list in the order of business ids.
+func (l *list) byID() ListQuery {
+	return ListQuery{
+		Application: l.query.Application, States: l.query.States, After: l.query.After.BusinessID,
+		Prefix: l.query.Prefix, End: prefixEnd(l.query.Prefix), Limit: l.query.Limit,
+	}
+}
+
+// listAttention reads the business ids of alarms that wait for a person, by an index of these alone, and then the rows.
+func (s *Store) listAttention(ctx context.Context, l *list) error {
+	q := l.byID()
+	var ids []string
+	for _, state := range q.States {
+		some, err := s.driver.ReadAttention(ctx, &q, state)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, some...)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // a state may be asked for twice
+	last := ""                // last business id of the page; empty: no alarm follows
+	if len(ids) >= q.Limit {
+		ids = ids[:q.Limit]
+		last = ids[len(ids)-1]
+	}
+	for some := range slices.Chunk(ids, attentionChunk) {
+		keys := Column(some, func(id *string) clock.Key { return clock.Key{Application: q.Application, BusinessID: *id} })
+		rows, err := s.driver.ReadAlarmsOf(ctx, keys)
+		if err != nil {
+			return err
+		}
+		alarms := AlarmsOfRows(rows, func(r Row) Row { return r })
+		slices.SortFunc(alarms, func(a, b clock.Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
+		for i := range alarms { // an alarm may have changed since
+			if a := &alarms[i]; l.query.Admits(a) && !l.pass(a, clock.ListPosition{BusinessID: a.BusinessID}) {
+				return nil
+			}
+		}
+	}
+	l.next = clock.ListPosition{BusinessID: last}
+	return nil
 }
 
 // listByDue reads the due index of all shards, and then the rows of its entries.

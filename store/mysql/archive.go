@@ -16,7 +16,9 @@ func init() { engine.AllColumns[engine.Row, dbsqlc.RestoreAlarmsParams]("ID") }
 func (w *writeTx) Restore(ctx context.Context, rows []*engine.Row) ([]int64, error) {
 	ids := make([]int64, 0, len(rows))
 	size := func(i int) int {
-		return 1200 + 2*(len(rows[i].Payload)+len(rows[i].BusinessID)+len(rows[i].LastError)+len(rows[i].AnsweredBy))
+		r := rows[i]
+		return 1200 + 2*(len(r.Payload)+len(r.BusinessID)+len(r.LastError)+len(r.AnsweredBy)+len(r.RepeatRule)+
+			len(r.PastGenerations))
 	}
 	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
 		args := restoreArgs.Of(to-from, func(i int, row *engine.Row) { *row = *rows[from+i] })

@@ -22,10 +22,10 @@ func (d *Driver) noteChangedAttention(ctx context.Context, t *tx, changes []engi
 	var begin, end []int64
 	for i := range changes {
 		switch c := &changes[i]; {
-		case c.New.State.Attention() == c.Old.State.Attention():
+		case c.New.State == c.Old.State:
 		case c.New.State.Attention():
 			begin = append(begin, c.Old.ID)
-		default:
+		case c.Old.State.Attention():
 			end = append(end, c.Old.ID)
 		}
 	}
@@ -40,10 +40,16 @@ func (d *Driver) ReadNextAttentionApplication(ctx context.Context, after string)
 	return d.q.NextAttentionApplication(ctx, d.reads, after)
 }
 
-// ReadAttentionCounts counts alarms by state (CountAttention).
-func (d *Driver) ReadAttentionCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	rows, err := d.q.CountAttention(ctx, d.reads,
-		dbsqlc.CountAttentionParams{Application: application, Limit: int32(limit)})
-	split := func(r *dbsqlc.CountAttentionRow) (state, count int64) { return r.State, r.Count }
-	return engine.StateCounts(rows, split), err
+// ReadAttention reads business ids (ListAttention).
+func (d *Driver) ReadAttention(ctx context.Context, q *engine.ListQuery, state clock.State) ([]string, error) {
+	return d.q.ListAttention(ctx, d.reads, dbsqlc.ListAttentionParams{
+		Application: q.Application, State: int64(state), After: q.After, Prefix: q.Prefix, RangeEnd: q.End,
+		Limit: int32(q.Limit),
+	})
+}
+
+// CountAttention counts alarms (CountAttention).
+func (d *Driver) CountAttention(ctx context.Context, application string, state clock.State, limit int) (int64, error) {
+	return d.q.CountAttention(ctx, d.reads,
+		dbsqlc.CountAttentionParams{Application: application, State: int64(state), Limit: int32(limit)})
 }

@@ -19,8 +19,7 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListAttention,
-// ListRepeating).
+// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	query, args := listStatement(q)
 	rows, err := d.reads.QueryContext(ctx, query, args...) //nolint:rowserrcheck // EachRow returns it
@@ -36,11 +35,7 @@ func listStatement(q *engine.ListQuery) (query string, args []any) {
 	if q.Repeating {
 		return dbsqlc.ListRepeating, []any{q.Application, q.After, q.Prefix, q.End, q.Prefix, q.Limit}
 	}
-	query = dbsqlc.ListAlarms
-	if q.Attention {
-		query = dbsqlc.ListAttention
-	}
-	query = strings.Replace(query, "/*SLICE:states*/?", strings.Repeat(",?", len(q.States))[1:], 1)
+	query = strings.Replace(dbsqlc.ListAlarms, "/*SLICE:states*/?", strings.Repeat(",?", len(q.States))[1:], 1)
 	args = append(args, q.Application, q.After, q.Prefix, q.End, q.Prefix)
 	for _, state := range q.States {
 		args = append(args, int64(state))
@@ -48,15 +43,11 @@ func listStatement(q *engine.ListQuery) (query string, args []any) {
 	return query, append(args, q.Limit)
 }
 
-// ReadListBound finds two neighbouring business ids (ListBound, ListAttentionBound).
+// ReadListBound finds two neighbouring business ids (ListBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	p := dbsqlc.ListBoundParams{
+	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{
 		Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Offset: int32(entries),
-	}
-	if q.Attention {
-		return d.q.ListAttentionBound(ctx, d.reads, dbsqlc.ListAttentionBoundParams(p))
-	}
-	return d.q.ListBound(ctx, d.reads, p)
+	})
 }
 
 // ReadAlarmsOf reads the rows of the keys (ReadAlarms).

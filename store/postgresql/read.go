@@ -19,17 +19,12 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListAttention,
-// ListRepeating).
+// ReadList reads row by row: the generated method would hold all rows at once (ListAlarms, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	statement, args := dbsqlc.ListAlarms, []any{q.Application, q.After, q.Prefix, q.End}
-	switch {
-	case q.Repeating:
+	if q.Repeating {
 		statement = dbsqlc.ListRepeating
-	case q.Attention:
-		statement = dbsqlc.ListAttention
-	}
-	if !q.Repeating {
+	} else {
 		args = append(args, engine.Column(q.States, func(state *clock.State) int64 { return int64(*state) }))
 	}
 	rows, err := d.reads.Query(ctx, statement, append(args, int32(q.Limit))...)
@@ -40,15 +35,11 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 	return engine.EachRow(ctx, rows, take)
 }
 
-// ReadListBound finds two neighbouring business ids (ListBound, ListAttentionBound).
+// ReadListBound finds two neighbouring business ids (ListBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	p := dbsqlc.ListBoundParams{
+	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{
 		Application: q.Application, After: q.After, Prefix: q.Prefix, RangeEnd: q.End, Entries: int32(entries),
-	}
-	if q.Attention {
-		return d.q.ListAttentionBound(ctx, d.reads, dbsqlc.ListAttentionBoundParams(p))
-	}
-	return d.q.ListBound(ctx, d.reads, p)
+	})
 }
 
 // ReadAlarmsOf reads the rows of the keys (ReadAlarms).
@@ -76,12 +67,18 @@ func (d *Driver) ReadNextAttentionApplication(ctx context.Context, after string)
 	return d.q.NextAttentionApplication(ctx, d.reads, after)
 }
 
-// ReadAttentionCounts counts alarms by state (CountAttention).
-func (d *Driver) ReadAttentionCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	rows, err := d.q.CountAttention(ctx, d.reads,
-		dbsqlc.CountAttentionParams{Application: application, RowLimit: int32(limit)})
-	split := func(r *dbsqlc.CountAttentionRow) (state, count int64) { return r.State, r.Count }
-	return engine.StateCounts(rows, split), err
+// ReadAttention reads business ids (ListAttention).
+func (d *Driver) ReadAttention(ctx context.Context, q *engine.ListQuery, state clock.State) ([]string, error) {
+	return d.q.ListAttention(ctx, d.reads, dbsqlc.ListAttentionParams{
+		Application: q.Application, State: int64(state), After: q.After, Prefix: q.Prefix, RangeEnd: q.End,
+		RowLimit: int32(q.Limit),
+	})
+}
+
+// CountAttention counts alarms (CountAttention).
+func (d *Driver) CountAttention(ctx context.Context, application string, state clock.State, limit int) (int64, error) {
+	return d.q.CountAttention(ctx, d.reads,
+		dbsqlc.CountAttentionParams{Application: application, State: int64(state), RowLimit: int32(limit)})
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

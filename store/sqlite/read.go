@@ -36,7 +36,7 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 }
 
 // ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the
-// context ends (ListAlarms, ListAttention, ListRepeating).
+// context ends (ListAlarms, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	conn, err := d.reads.Conn(ctx)
 	if err != nil {
@@ -44,11 +44,8 @@ func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*e
 	}
 	defer func() { _ = conn.Close() }()
 	text := dbsqlc.ListAlarms
-	switch {
-	case q.Repeating:
+	if q.Repeating {
 		text = dbsqlc.ListRepeating
-	case q.Attention:
-		text = dbsqlc.ListAttention
 	}
 	statement, err := conn.PrepareContext(ctx, text)
 	if err != nil {
@@ -85,15 +82,11 @@ func (d *Driver) nextListed(
 	})
 }
 
-// ReadListBound finds two neighbouring business ids (ListBound, ListAttentionBound).
+// ReadListBound finds two neighbouring business ids (ListBound).
 func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries int) ([]string, error) {
-	p := dbsqlc.ListBoundParams{
+	return d.q.ListBound(ctx, d.reads, dbsqlc.ListBoundParams{
 		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End, Entries: int64(entries),
-	}
-	if q.Attention {
-		return d.q.ListAttentionBound(ctx, d.reads, dbsqlc.ListAttentionBoundParams(p))
-	}
-	return d.q.ListBound(ctx, d.reads, p)
+	})
 }
 
 // ReadAlarmsOf reads the rows one by one: in this process, a statement for each key costs as much as one for all
@@ -130,12 +123,18 @@ func (d *Driver) ReadNextAttentionApplication(ctx context.Context, after string)
 	return d.q.NextAttentionApplication(ctx, d.reads, after)
 }
 
-// ReadAttentionCounts counts alarms by state (CountAttention).
-func (d *Driver) ReadAttentionCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error) {
-	rows, err := d.q.CountAttention(ctx, d.reads,
-		dbsqlc.CountAttentionParams{Application: application, RowLimit: int64(limit)})
-	split := func(r *dbsqlc.CountAttentionRow) (state, count int64) { return r.State, r.Count }
-	return engine.StateCounts(rows, split), err
+// ReadAttention reads business ids (ListAttention).
+func (d *Driver) ReadAttention(ctx context.Context, q *engine.ListQuery, state clock.State) ([]string, error) {
+	return d.q.ListAttention(ctx, d.reads, dbsqlc.ListAttentionParams{
+		Application: q.Application, State: int64(state), Lower: max(q.Prefix, successor(q.After)), Upper: q.End,
+		RowLimit: int64(q.Limit),
+	})
+}
+
+// CountAttention counts alarms (CountAttention).
+func (d *Driver) CountAttention(ctx context.Context, application string, state clock.State, limit int) (int64, error) {
+	return d.q.CountAttention(ctx, d.reads,
+		dbsqlc.CountAttentionParams{Application: application, State: int64(state), RowLimit: int64(limit)})
 }
 
 // ReadKeys reads the keys of ids (ListKeys).

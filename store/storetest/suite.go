@@ -118,7 +118,7 @@ func cases() []testCase {
 		{name: "lists by due time are in due order", plain: testListByDue},
 		{name: "lists by state look at a bounded number of alarms", plain: testListBound},
 		{name: "alarms that wait for a person are listed and counted", scope: Writes, claims: testAttention},
-		{name: "lists of rare alarms among many that wait look at a bounded number", plain: testAttentionScan},
+		{name: "many paused alarms do not hide a dead one", plain: testAttentionScan},
 		{name: "repeating alarms are listed", plain: testRepeatingLists},
 		{name: "lists of repeating alarms look at a bounded number of them", plain: testRepeatingScan},
 		{name: "rules are read with the number of all", plain: testRules},

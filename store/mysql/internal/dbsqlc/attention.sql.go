@@ -10,46 +10,26 @@ import (
 	"strings"
 )
 
-const CountAttention = `-- name: CountAttention :many
-SELECT s.state, COUNT(*) AS count
-FROM (SELECT a.state FROM attention_alarm n FORCE INDEX (attention_alarm_key) STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON a.id = n.alarm_id
-      WHERE n.application = ? AND a.state IN (4, 5, 7) LIMIT ?) s
-GROUP BY s.state ORDER BY s.state LIMIT 100
+const CountAttention = `-- name: CountAttention :one
+SELECT COUNT(*) FROM (
+  SELECT n.alarm_id FROM attention_alarm n FORCE INDEX (attention_alarm_key)
+  WHERE n.application = ? AND n.state = ? LIMIT ?
+) counted
 `
 
 type CountAttentionParams struct {
 	Application string
+	State       int64
 	Limit       int32
 }
 
-type CountAttentionRow struct {
-	State int64
-	Count int64
-}
-
-// Counts the expired, dead and paused alarms of one application by state, up to the limit.
-// Index: attention_alarm_key, as a range that ends at the limit, and the primary key of alarm. Rows: up to three.
-func (q *Queries) CountAttention(ctx context.Context, db DBTX, arg CountAttentionParams) ([]CountAttentionRow, error) {
-	rows, err := db.QueryContext(ctx, CountAttention, arg.Application, arg.Limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CountAttentionRow
-	for rows.Next() {
-		var i CountAttentionRow
-		if err := rows.Scan(&i.State, &i.Count); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Counts expired, dead or paused alarms of one application, up to the limit.
+// Index: attention_alarm_key alone, as a range that ends at the limit. Rows: one.
+func (q *Queries) CountAttention(ctx context.Context, db DBTX, arg CountAttentionParams) (int64, error) {
+	row := db.QueryRowContext(ctx, CountAttention, arg.Application, arg.State, arg.Limit)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const DeleteAttentionOf = `-- name: DeleteAttentionOf :exec
@@ -73,126 +53,34 @@ func (q *Queries) DeleteAttentionOf(ctx context.Context, db DBTX, alarmIds []int
 }
 
 const ListAttention = `-- name: ListAttention :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations FROM attention_alarm n FORCE INDEX (attention_alarm_key) STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON a.id = n.alarm_id
-WHERE n.application = ?
-  AND n.business_id > ? AND n.business_id >= ? AND n.business_id < ?
-  AND LENGTH(n.business_id) >= LENGTH(?)
-  AND a.state IN (/*SLICE:states*/?)
-ORDER BY n.business_id
+SELECT business_id FROM attention_alarm FORCE INDEX (attention_alarm_key)
+WHERE application = ? AND state = ?
+  AND business_id > ? AND business_id >= ? AND business_id < ?
+  AND LENGTH(business_id) >= LENGTH(?)
+ORDER BY business_id
 LIMIT ?
 `
 
 type ListAttentionParams struct {
 	Application string
+	State       int64
 	After       string
 	Prefix      string
 	RangeEnd    string
-	States      []int64
 	Limit       int32
 }
 
-// Like ListAlarms, only for expired, dead and paused alarms.
-// Index: attention_alarm_key, as a range that ends at the limit, and the primary key of alarm. Rows: up to 1,000.
-func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionParams) ([]Alarm, error) {
-	query := ListAttention
-	var queryParams []interface{}
-	queryParams = append(queryParams, arg.Application)
-	queryParams = append(queryParams, arg.After)
-	queryParams = append(queryParams, arg.Prefix)
-	queryParams = append(queryParams, arg.RangeEnd)
-	queryParams = append(queryParams, arg.Prefix)
-	if len(arg.States) > 0 {
-		for _, v := range arg.States {
-			queryParams = append(queryParams, v)
-		}
-		query = strings.Replace(query, "/*SLICE:states*/?", strings.Repeat(",?", len(arg.States))[1:], 1)
-	} else {
-		query = strings.Replace(query, "/*SLICE:states*/?", "NULL", 1)
-	}
-	queryParams = append(queryParams, arg.Limit)
-	rows, err := db.QueryContext(ctx, query, queryParams...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Alarm
-	for rows.Next() {
-		var i Alarm
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.State,
-			&i.Generation,
-			&i.Payload,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.RingNo,
-			&i.RetryTimes,
-			&i.LastError,
-			&i.InDoubt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.Traceparent,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.CreateTime,
-			&i.UpdateTime,
-			&i.FinishedAt,
-			&i.Answer,
-			&i.AnsweredBy,
-			&i.AnsweredAt,
-			&i.Delivery,
-			&i.DueRank,
-			&i.DoubtTarget,
-			&i.RepeatRule,
-			&i.RepeatState,
-			&i.PastGenerations,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListAttentionBound = `-- name: ListAttentionBound :many
-SELECT business_id FROM attention_alarm FORCE INDEX (attention_alarm_key)
-WHERE application = ?
-  AND business_id > ? AND business_id >= ? AND business_id < ?
-ORDER BY business_id
-LIMIT 2 OFFSET ?
-`
-
-type ListAttentionBoundParams struct {
-	Application string
-	After       string
-	Prefix      string
-	RangeEnd    string
-	Offset      int32
-}
-
-// Like ListBound, for ListAttention.
-// Index: attention_alarm_key alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
-func (q *Queries) ListAttentionBound(ctx context.Context, db DBTX, arg ListAttentionBoundParams) ([]string, error) {
-	rows, err := db.QueryContext(ctx, ListAttentionBound,
+// Lists the business ids of expired, dead or paused alarms of one application in order. ListAlarms explains the comparison of lengths.
+// Index: attention_alarm_key alone, as a range that ends at the limit. Rows: up to 1,000.
+func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionParams) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListAttention,
 		arg.Application,
+		arg.State,
 		arg.After,
 		arg.Prefix,
 		arg.RangeEnd,
-		arg.Offset,
+		arg.Prefix,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -220,7 +108,7 @@ SELECT application FROM attention_alarm FORCE INDEX (attention_alarm_key)
 WHERE application > ? ORDER BY application LIMIT 1
 `
 
-// Reads the name of the first application after the given name that has, or had, expired, dead or paused alarms.
+// Reads the name of the first application after the given name that has expired, dead or paused alarms.
 // Index: attention_alarm_key alone. Rows: one, or none.
 func (q *Queries) NextAttentionApplication(ctx context.Context, db DBTX, after string) (string, error) {
 	row := db.QueryRowContext(ctx, NextAttentionApplication, after)
@@ -230,9 +118,10 @@ func (q *Queries) NextAttentionApplication(ctx context.Context, db DBTX, after s
 }
 
 const NoteAttention = `-- name: NoteAttention :exec
-INSERT INTO attention_alarm (alarm_id, application, business_id)
-SELECT a.id, a.application, a.business_id FROM alarm a FORCE INDEX (PRIMARY) WHERE a.id IN (/*SLICE:ids*/?)
-ON DUPLICATE KEY UPDATE alarm_id = VALUES(alarm_id)
+INSERT INTO attention_alarm (alarm_id, application, state, business_id)
+SELECT a.id, a.application, a.state, a.business_id FROM alarm a FORCE INDEX (PRIMARY)
+WHERE a.id IN (/*SLICE:ids*/?) AND a.state IN (4, 5, 7)
+ON DUPLICATE KEY UPDATE state = VALUES(state)
 `
 
 // Notes alarms that the transaction has made expired, dead or paused.

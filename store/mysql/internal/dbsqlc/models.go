@@ -156,6 +156,7 @@ type ApplicationSettingReport struct {
 type AttentionAlarm struct {
 	AlarmID     int64
 	Application string
+	State       int64
 	BusinessID  string
 }
 

@@ -217,42 +217,25 @@ func (q *Queries) CancelScheduledBriefly(ctx context.Context, db DBTX, arg Cance
 	return items, nil
 }
 
-const CountAttention = `-- name: CountAttention :many
-SELECT s.state, count(*) AS count
-FROM (SELECT a.state FROM alarm a WHERE a.application = $1 AND a.state IN (4, 5, 7) LIMIT $2) s
-GROUP BY s.state ORDER BY s.state LIMIT 100
+const CountAttention = `-- name: CountAttention :one
+SELECT count(*) FROM (
+  SELECT 1 FROM alarm WHERE application = $1 AND state = $2 AND state IN (4, 5, 7) LIMIT $3
+) counted
 `
 
 type CountAttentionParams struct {
 	Application string
+	State       int64
 	RowLimit    int32
 }
 
-type CountAttentionRow struct {
-	State int64
-	Count int64
-}
-
-// Counts the expired, dead and paused alarms of one application by state, up to row_limit.
-// Index: alarm_attention, as a range that ends at the limit. Rows: up to three.
-func (q *Queries) CountAttention(ctx context.Context, db DBTX, arg CountAttentionParams) ([]CountAttentionRow, error) {
-	rows, err := db.Query(ctx, CountAttention, arg.Application, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CountAttentionRow
-	for rows.Next() {
-		var i CountAttentionRow
-		if err := rows.Scan(&i.State, &i.Count); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Counts expired, dead or paused alarms of one application, up to row_limit.
+// Index: alarm_attention alone, as a range that ends at the limit. Rows: one.
+func (q *Queries) CountAttention(ctx context.Context, db DBTX, arg CountAttentionParams) (int64, error) {
+	row := db.QueryRow(ctx, CountAttention, arg.Application, arg.State, arg.RowLimit)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const CountStates = `-- name: CountStates :many
@@ -549,114 +532,32 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 }
 
 const ListAttention = `-- name: ListAttention :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
-WHERE application = $1
-  AND business_id > $2 AND business_id >= $3 AND business_id < $4
-  AND state IN (4, 5, 7) AND state = ANY($5::smallint[])
+SELECT business_id FROM alarm
+WHERE application = $1 AND state = $2 AND state IN (4, 5, 7)
+  AND business_id > $3 AND business_id >= $4 AND business_id < $5
 ORDER BY business_id
 LIMIT $6
 `
 
 type ListAttentionParams struct {
 	Application string
+	State       int64
 	After       string
 	Prefix      string
 	RangeEnd    string
-	States      []int64
 	RowLimit    int32
 }
 
-// Like ListAlarms, only for expired, dead and paused alarms.
-// Index: alarm_attention, as a range that ends at the limit. Rows: up to 1,000.
-func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionParams) ([]Alarm, error) {
+// Lists the business ids of expired, dead or paused alarms of one application in order.
+// Index: alarm_attention alone, as a range that ends at the limit. Rows: up to 1,000.
+func (q *Queries) ListAttention(ctx context.Context, db DBTX, arg ListAttentionParams) ([]string, error) {
 	rows, err := db.Query(ctx, ListAttention,
 		arg.Application,
+		arg.State,
 		arg.After,
 		arg.Prefix,
 		arg.RangeEnd,
-		arg.States,
 		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Alarm
-	for rows.Next() {
-		var i Alarm
-		if err := rows.Scan(
-			&i.ID,
-			&i.Application,
-			&i.BusinessID,
-			&i.Shard,
-			&i.State,
-			&i.Generation,
-			&i.Payload,
-			&i.PayloadKind,
-			&i.ContentType,
-			&i.TargetRingAt,
-			&i.LatestRingAt,
-			&i.NextTryTime,
-			&i.RingNo,
-			&i.RetryTimes,
-			&i.LastError,
-			&i.InDoubt,
-			&i.RetryPolicy,
-			&i.AckTimeout,
-			&i.MaxRings,
-			&i.Priority,
-			&i.Traceparent,
-			&i.ClaimID,
-			&i.RungAt,
-			&i.CreateTime,
-			&i.UpdateTime,
-			&i.FinishedAt,
-			&i.Answer,
-			&i.AnsweredBy,
-			&i.AnsweredAt,
-			&i.Delivery,
-			&i.DueRank,
-			&i.DoubtTarget,
-			&i.RepeatRule,
-			&i.RepeatState,
-			&i.PastGenerations,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListAttentionBound = `-- name: ListAttentionBound :many
-SELECT business_id FROM alarm
-WHERE application = $1
-  AND business_id > $2 AND business_id >= $3 AND business_id < $4
-  AND state IN (4, 5, 7)
-ORDER BY business_id
-LIMIT 2 OFFSET $5
-`
-
-type ListAttentionBoundParams struct {
-	Application string
-	After       string
-	Prefix      string
-	RangeEnd    string
-	Entries     int32
-}
-
-// Like ListBound, for ListAttention.
-// Index: alarm_attention alone, as a range that ends at the second id. Rows: two, or fewer at the end of the list.
-func (q *Queries) ListAttentionBound(ctx context.Context, db DBTX, arg ListAttentionBoundParams) ([]string, error) {
-	rows, err := db.Query(ctx, ListAttentionBound,
-		arg.Application,
-		arg.After,
-		arg.Prefix,
-		arg.RangeEnd,
-		arg.Entries,
 	)
 	if err != nil {
 		return nil, err
