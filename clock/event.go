@@ -56,8 +56,8 @@ type Event struct {
 
 // Events returns what the row, its attempts and the acts on it tell about the alarm's life, in the order of time. No
 // event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that overwrites
-// the row keeps what it overwrites (PastGenerations). So the newest generations are told, but not each change of one:
-// such as a pause, after its resume. After a restore the generations are higher, without a change of the alarm.
+// the row keeps the former generation in it (PastGenerations). The events have the newest generations, but not each
+// change within them, such as a pause before its resume. A restore raises generations without a change of the alarm.
 func (a *Alarm) Events(acts []Act) []Event {
 	var acted, begins, ends []Event
 	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm

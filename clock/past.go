@@ -69,8 +69,8 @@ func (a *Alarm) generation() PastGeneration {
 	return g
 }
 
-// with returns the generations with the one of a row that is replaced at now. It does not read the stored ones: sets
-// that replace alarms are frequent.
+// with adds the generation of a row that is replaced at now. It does not read the stored ones: sets that replace alarms
+// are frequent.
 func (p PastGenerations) with(row *Alarm, now Instant) PastGenerations {
 	last := row.generation()
 	last.ReplacedAt = now

@@ -16,10 +16,8 @@ const (
 	listScan = 5000
 	// dueScan is the number of entries of the due index that a list by due time reads past in each shard, at most.
 	dueScan = 300
-	// dueChunk is the number of alarms that a list by due time holds in memory.
-	dueChunk = 16
-	// attentionChunk is the same for a list of alarms that wait for a person.
-	attentionChunk = 50
+	// heldAlarms is the number of alarms that a list holds in memory when it reads them by their ids.
+	heldAlarms = 16
 )
 
 // List passes the alarms of one application to take until take returns false.
@@ -115,7 +113,7 @@ func (s *Store) listAttention(ctx context.Context, l *list) error {
 		ids = ids[:q.Limit]
 		last = ids[len(ids)-1]
 	}
-	for some := range slices.Chunk(ids, attentionChunk) {
+	for some := range slices.Chunk(ids, heldAlarms) {
 		keys := Column(some, func(id *string) clock.Key { return clock.Key{Application: q.Application, BusinessID: *id} })
 		rows, err := s.driver.ReadAlarmsOf(ctx, keys)
 		if err != nil {
@@ -139,7 +137,7 @@ func (s *Store) listByDue(ctx context.Context, l *list) error {
 	if err != nil {
 		return err
 	}
-	for entries := range slices.Chunk(page.Rows, dueChunk) {
+	for entries := range slices.Chunk(page.Rows, heldAlarms) {
 		if more, err := s.passDue(ctx, l, entries); !more || err != nil {
 			return err
 		}

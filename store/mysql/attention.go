@@ -16,8 +16,8 @@ func (d *Driver) noteAttention(ctx context.Context, t *tx, ids []int64) error {
 	return d.q.NoteAttention(ctx, t, ids)
 }
 
-// noteChangedAttention notes the alarms that wait for a person since the changes, and forgets those that no longer do
-// (NoteAttention, DeleteAttentionOf).
+// noteChangedAttention notes the alarms that wait for a person since the changes, and forgets others (NoteAttention,
+// DeleteAttentionOf).
 func (d *Driver) noteChangedAttention(ctx context.Context, t *tx, changes []engine.Change) error {
 	var begin, end []int64
 	for i := range changes {

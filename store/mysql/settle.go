@@ -120,8 +120,8 @@ func dropSettlements(settled []store.Settlement, matches func(s *store.Settlemen
 	return rest
 }
 
-// settle writes locked rows, notes those that wait for a person, and adds attempts. It keeps the newest attempts of
-// each row (SettleAlarms, NoteAttention, InsertAttempts, ListExcessAttempts, DeleteAttempts).
+// settle writes locked rows, notes ended ones, and adds attempts. It keeps the newest attempts of each row
+// (SettleAlarms, NoteAttention, InsertAttempts, ListExcessAttempts, DeleteAttempts).
 func (d *Driver) settle(ctx context.Context, t *tx, settled []store.Settlement, attempts []store.AlarmAttempt) error {
 	err := d.inChunks(len(settled), func(from, to int) error {
 		args := settleArgs.Of(to-from, func(i int, row *engine.Row) {

@@ -74,7 +74,7 @@ func (f *fixture) wantAttention(what string, counts clock.StateCounts, ids ...st
 	same(f.t, "applications "+what, names, want)
 }
 
-// testAttentionScan demands that many alarms in one of the states do not hide one in another, and that pages of several
+// testAttentionScan demands that many alarms in one state do not hide an alarm in another, and that pages of several
 // states have each alarm once.
 func testAttentionScan(t *testing.T, f *fixture) {
 	const many = 5200
