@@ -12,7 +12,7 @@ import (
 )
 
 // waiting is a list of the alarms that wait for a person.
-var waiting = clock.ListQuery{States: []clock.State{clock.Expired, clock.Dead, clock.Paused}}
+var waiting = clock.ListQuery{States: clock.AttentionStates()}
 
 // testAttention demands that alarms are listed and counted as expired, dead or paused from the change that makes them
 // so until the change that ends it, however the engine finds them.
@@ -114,11 +114,7 @@ func (f *fixture) noteAttention() {
 
 // testAttentionUpgrade demands that the alarms of an older schema are found after its migration.
 func testAttentionUpgrade(t *testing.T, e Engine) {
-	db := e.New(t)
-	old, err := goose.NewProvider(e.Dialect, db.SQL, e.Migrations, goose.WithDisableGlobalRegistry(true))
-	ok(t, err, "read the migrations")
-	_, err = old.UpTo(t.Context(), 24)
-	ok(t, err, "make the older schema")
+	db := olderSchema(t, e, 24)
 	f := &fixture{t: t, db: db, Store: db.Open(t), dialect: e.Dialect, distributed: e.Distributed}
 	f.insertRows(5, 6, "NULL", fmt.Sprintf("%d", t0))
 	f.exec("UPDATE alarm SET state = 5 WHERE business_id IN ('s6-1000001', 's6-1000003')")

@@ -124,11 +124,7 @@ func testRepeatingRestore(t *testing.T, f *fixture) {
 // testRepeatingUpgrade demands that the alarms of a schema without lists of repeating alarms are found after its
 // migration.
 func testRepeatingUpgrade(t *testing.T, e Engine) {
-	db := e.New(t)
-	old, err := goose.NewProvider(e.Dialect, db.SQL, e.Migrations, goose.WithDisableGlobalRegistry(true))
-	ok(t, err, "read the migrations")
-	_, err = old.UpTo(t.Context(), 22)
-	ok(t, err, "make the schema without lists")
+	db := olderSchema(t, e, 22) // without lists
 	f := &fixture{t: t, db: db, Store: db.Open(t), dialect: e.Dialect, distributed: e.Distributed}
 	f.insertRows(5, 6, "NULL", fmt.Sprintf("%d", t0))
 	f.exec(`UPDATE alarm SET repeat_rule = '{"v":1,"cron":"0 8 * * *","tz":"UTC"}', repeat_state = '{"n":1,"at":%d}'

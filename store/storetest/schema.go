@@ -64,13 +64,20 @@ func testCheck(t *testing.T, e Engine) {
 	wantCheck(t, s, "migrate", fmt.Sprint(newest))
 }
 
-// testUpgrade migrates a database that has the schema of version 0.1: it gets the schema of a new one.
-func testUpgrade(t *testing.T, e Engine) {
+// olderSchema returns a new database with the schema of the version.
+func olderSchema(t *testing.T, e Engine, version int64) *Database {
+	t.Helper()
 	db := e.New(t)
 	old, err := goose.NewProvider(e.Dialect, db.SQL, e.Migrations, goose.WithDisableGlobalRegistry(true))
 	ok(t, err, "read the migrations")
-	_, err = old.UpTo(t.Context(), wholeVersion(t, e))
-	ok(t, err, "make the schema of version 0.1")
+	_, err = old.UpTo(t.Context(), version)
+	ok(t, err, "make an older schema")
+	return db
+}
+
+// testUpgrade migrates a database that has the schema of version 0.1: it gets the schema of a new one.
+func testUpgrade(t *testing.T, e Engine) {
+	db := olderSchema(t, e, wholeVersion(t, e))
 	s := db.Open(t)
 	ok(t, s.Migrate(t.Context()), "migrate")
 	ok(t, s.Check(t.Context()), "check")
