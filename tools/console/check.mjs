@@ -171,6 +171,20 @@ const checks = {
     await visit(page, service.url, view('overview', {application: 'shop'}));
     assert.match(await page.innerText('main'), /No application has an overdue alarm[\s\S]*shop: 15 alarms/);
     assert.doesNotMatch(await page.innerText('main'), /bank: /);
+
+    const many = await startService();
+    try {
+      await many.call('PUT', alarm('zoo', 'order-1'), {ring_at: '1970-01-01T00:00:00Z', latest_ring_at: Date.now() + 500});
+      for (let i = 0; i < 105; i++) {
+        await many.call('PUT', alarm(`a-${i}`, 'order-1'), {delay: '1h'});
+        await many.call('POST', `${alarm(`a-${i}`, 'order-1')}/pause`);
+      }
+      await until('the alarm of zoo expires', async () => (await many.call('GET', alarm('zoo', 'order-1'))).body.state === 'expired');
+      await visit(page, many.url, view('overview', {application: 'zoo'}));
+      assert.match(await page.innerText('main'), /Dead or expired\n1 alarm\n[\s\S]*zoo: 1 alarm/);
+    } finally {
+      await many.stop();
+    }
   },
 
   async 'an unknown page says so'({page, service}) {

@@ -16,11 +16,21 @@ const causesOf = 5;
 export function title(state) { return state.application ? `Overview of ${state.application}` : 'Overview'; }
 
 export async function show(view) {
-  const [known, waiting] = await Promise.all([get('v1/applications', {limit: 100}, view.signal), get('v1/applications', {attention: true, limit: 100}, view.signal)]); // once: counting is work for the database
-  if (view.state.application) for (const page of [known, waiting]) page.applications = page.applications.filter(a => a.application === view.state.application);
+  const [known, waiting] = await Promise.all([readApplications(view, {}), readApplications(view, {attention: true})]); // once: counting is work for the database
   const opened = {known, waiting, reasons: await deadByCause(waiting.applications, view.signal)};
   const load = loadOf(view);
   await live(view, 5, () => read(view, load), (content, found) => draw(view, content, found, opened));
+}
+
+/** Reads the first page of the applications, or the one application that the overview is about. */
+async function readApplications({state: {application}, signal}, query) {
+  for (let cursor; ;) {
+    const page = await get('v1/applications', {...query, limit: 100, cursor}, signal);
+    if (!application) return page;
+    const own = page.applications.filter(a => a.application === application);
+    if (own.length > 0 || !page.next_cursor || page.next_cursor > application) return {...page, applications: own, next_cursor: null};
+    cursor = page.next_cursor;
+  }
 }
 
 async function read(view, load) {
