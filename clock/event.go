@@ -52,13 +52,15 @@ type Event struct {
 	RingNo int    // of a try, a ring or its answer; else, and where it is not known, 0
 	Detail string // outcome and error of a try, reason of an end, or note of a person; may be empty
 	By     string // who answered, or acted; may be empty
+	Job    string // id of the bulk job that acted; may be empty
 }
 
-// Events returns what the row, its attempts and the acts on it tell about the alarm's life, in the order of time. No
-// event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that overwrites
-// the row keeps the former generation in it (PastGenerations). The events have the newest generations, but not each
-// change within them, such as a pause before its resume. A restore raises generations without a change of the alarm.
-func (a *Alarm) Events(acts []Act) []Event {
+// Events returns what the row, its attempts, the acts on it and the bulk jobs whose filters select it tell about the
+// alarm's life, in the order of time. No event is stored for it: a set, a ring and a cancel of an application write
+// their row alone. A change that overwrites the row keeps the former generation in it (PastGenerations). The events
+// have the newest generations, but not each change within them, such as a pause before its resume. A restore raises
+// generations without a change of the alarm.
+func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 	var acted, begins, ends []Event
 	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm
 	for i := range acts {
@@ -89,7 +91,7 @@ func (a *Alarm) Events(acts []Act) []Event {
 	}
 	events = append(events, ends...)
 	slices.SortStableFunc(events, func(x, y Event) int { return int(min(max(x.At-y.At, -1), 1)) })
-	return events
+	return a.addBulk(events, jobs)
 }
 
 // events returns the last ring of the generation, its answer and its end. An end that an act tells is left out.

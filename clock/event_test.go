@@ -59,7 +59,7 @@ func TestEventsTellTheLifeOfAnAlarm(t *testing.T) {
 				{Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}
 		}, "10 created 1.0\n30 unanswered 2.1\n50 rung 2.2\n60 buried 2.2"},
 	} {
-		if got := text(row(c.change).Events(nil)); got != c.want {
+		if got := text(row(c.change).Events(nil, nil)); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestEventsHaveTheActsOfPeople(t *testing.T) {
 				"24 backfill_ended 1.0 stock ann",
 		},
 	} {
-		if got := text(c.alarm.Events(c.acts)); got != strings.TrimSpace(c.want) {
+		if got := text(c.alarm.Events(c.acts, nil)); got != strings.TrimSpace(c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}

@@ -38,7 +38,7 @@ func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
 505 buried 4.1
 510 dead 4.0 too often
 520 set 5.0 for 600`
-	if got := text(row.Events(nil)); got != want {
+	if got := text(row.Events(nil, nil)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	acts := []Act{
@@ -48,7 +48,7 @@ func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
 	told := strings.NewReplacer(
 		"350 cancelled 3.0", "350 cancelled 3.0  bob", "520 set 5.0 for 600", "520 triggered 5.0  bob",
 	).Replace(want)
-	if got := text(row.Events(acts)); got != told {
+	if got := text(row.Events(acts, nil)); got != told {
 		t.Errorf("with the acts of people: got\n%s\nwant\n%s", got, told)
 	}
 }
@@ -57,14 +57,14 @@ func TestARestoreLeavesTheLifeOfAnAlarm(t *testing.T) {
 	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
 	restored := a
 	restored.Generation += RaisedGenerations
-	if got, want := text(restored.Events(nil)), "10 created 1000001.0 for 100"; got != want {
+	if got, want := text(restored.Events(nil, nil)), "10 created 1000001.0 for 100"; got != want {
 		t.Errorf("never changed: got\n%s\nwant\n%s", got, want)
 	}
 	row := againSet(&a, 200, 20)
 	row.Generation += RaisedGenerations
 	row = againSet(row, 300, 30)
 	const want = "10 created 1.0 for 100\n20 set 1000002.0 for 200\n30 set 1000003.0 for 300"
-	if got := text(row.Events(nil)); got != want {
+	if got := text(row.Events(nil, nil)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -79,7 +79,7 @@ func TestOldGenerationsMakeRoom(t *testing.T) {
 	if len(past) != keptGenerations || past[0].Generation != 21-keptGenerations {
 		t.Errorf("the row keeps %+v", past)
 	}
-	events := row.Events(nil)
+	events := row.Events(nil, nil)
 	if first := events[0]; first.Kind != EventCreated || first.RingAt != NoInstant {
 		t.Errorf("the first event is %+v: nothing tells when the first generation was to ring", first)
 	}
@@ -119,7 +119,7 @@ func FuzzPastGenerations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stored string) {
 		row := &Alarm{Generation: 9, AnsweredAt: NoInstant, Past: PastGenerations(stored)}
 		row.State, row.RungAt, row.FinishedAt = Scheduled, NoInstant, NoInstant
-		row.Events(nil)
+		row.Events(nil, nil)
 		again := row.Past.with(row, Instant(time.Hour.Milliseconds()))
 		if len(again) > MaxPastGenerations || len(again.List()) == 0 {
 			t.Errorf("%q becomes %q", stored, again)

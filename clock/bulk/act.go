@@ -1,6 +1,8 @@
 package bulk
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -52,4 +54,44 @@ func (j *Job) stopAct(now clock.Instant, by clock.Actor) clock.Act {
 		At: now, Actor: by, Action: "bulk_stop", Application: j.Application, Subject: j.ID,
 		After: clock.ActJSON(state{j.Changed}),
 	}
+}
+
+// kinds has the event of each action in the life of an alarm.
+var kinds = map[Action]clock.EventKind{
+	Cancel: clock.EventCancelled, Kick: clock.EventKicked, Discard: clock.EventDiscarded, Pause: clock.EventPaused,
+	Resume: clock.EventResumed, Shift: clock.EventSet,
+}
+
+// On returns the newest jobs whose filters may have selected the alarm.
+func (r *Runner) On(ctx context.Context, a *clock.Alarm) ([]clock.BulkAct, error) {
+	records, err := r.store.Jobs(ctx, readJobs)
+	if err != nil {
+		return nil, err
+	}
+	var acts []clock.BulkAct
+	for _, record := range records {
+		if record.EndedAt != clock.NoInstant && record.EndedAt < a.CreateTime {
+			continue
+		}
+		if j, err := jobOf(record); err == nil && j.reached(a) {
+			acts = append(acts, clock.BulkAct{
+				Job: j.ID, Begun: j.CreatedAt, Ended: j.EndedAt, Kind: kinds[j.Action],
+				Shift: time.Duration(j.ShiftMillis) * time.Millisecond, DueAfter: j.DueAfter, DueBefore: j.DueBefore,
+				By: j.By, Note: j.Note,
+			})
+		}
+	}
+	return acts, nil
+}
+
+// reached reports whether the filter selects the name and the age of an alarm, and the job has come as far.
+func (j *Job) reached(a *clock.Alarm) bool {
+	if j.Application != a.Application || !strings.HasPrefix(a.BusinessID, j.Prefix) || a.CreateTime > j.FrozenAt {
+		return false
+	}
+	if j.EndedAt != clock.NoInstant && !j.Left {
+		return true
+	}
+	position, err := clock.DecodeCursor(j.Application, j.Cursor)
+	return err == nil && (position.BusinessID == "" || a.BusinessID <= position.BusinessID)
 }

@@ -19,7 +19,7 @@
 //  4. A node writes the row after each page, and so renews its lease. Two nodes may work on one job for the time of a
 //     page; that does no harm.
 //  5. The start of a job, and a person's stop, are acts of the audit, in the transaction of the row. The single changes
-//     are none.
+//     are none: the events of an alarm are inferred from the jobs that may have changed it (Runner.On).
 //  6. An application has a limit of jobs that have not ended (maxOpen), so it does not keep those of others waiting.
 //
 // # Failures, effects, recovery

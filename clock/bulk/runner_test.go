@@ -270,6 +270,61 @@ func TestJobsAreChosenByApplication(t *testing.T) {
 	}
 }
 
+// An alarm has the jobs that have come to it: those of its application and its business id, begun after it was created.
+func TestJobsOnAnAlarm(t *testing.T) {
+	t.Parallel()
+	s := &scripted{jobs: map[string]clock.JobRecord{}}
+	before := func(id string) string { return clock.EncodeCursor("shop", clock.ListPosition{BusinessID: id}) }
+	byDue := clock.EncodeCursor("shop", clock.ListPosition{DueTime: 5, DueRank: 1, DueID: 1})
+	for id, change := range map[string]func(*Job){
+		"done":             func(*Job) {},
+		"shift":            func(j *Job) { j.Action, j.ShiftMillis, j.States = Shift, 1500, nil },
+		"of a prefix":      func(j *Job) { j.Prefix = "order-" },
+		"of others":        func(j *Job) { j.Prefix = "card-" },
+		"of bank":          func(j *Job) { j.Application = "bank" },
+		"frozen before":    func(j *Job) { j.FrozenAt = 99 },
+		"ended before":     func(j *Job) { j.EndedAt = 99 },
+		"running, reached": func(j *Job) { j.EndedAt, j.Cursor = clock.NoInstant, before("order-7") },
+		"running, not yet": func(j *Job) { j.EndedAt, j.Cursor = clock.NoInstant, before("order-6") },
+		"waiting":          func(j *Job) { j.EndedAt = clock.NoInstant },
+		"stopped":          func(j *Job) { j.Left, j.Cursor = true, before("order-6") },
+		"stopped, by due":  func(j *Job) { j.Left, j.Cursor = true, byDue },
+	} {
+		j := &Job{ID: id, CreatedAt: 98, EndedAt: 200, Document: Document{Filter: filter("shop", Pause), By: "ann"}}
+		j.FrozenAt, j.Note = 100, "stock"
+		change(j)
+		j.record = clock.JobRecord{ID: id, CreatedAt: j.CreatedAt}
+		record, err := j.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.jobs[id] = record
+	}
+	s.jobs["unreadable"] = clock.JobRecord{ID: "unreadable", EndedAt: 200, Document: "{"}
+	alarm := &clock.Alarm{Key: clock.Key{Application: "shop", BusinessID: "order-7"}, CreateTime: 100}
+	acts, err := s.runner().On(t.Context(), alarm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, act := range acts {
+		ids = append(ids, act.Job)
+		want := clock.BulkAct{Job: act.Job, Begun: 98, Ended: act.Ended, Kind: clock.EventPaused,
+			DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, By: "ann", Note: "stock"}
+		if act.Job == "shift" {
+			want.Kind, want.Shift = clock.EventSet, 1500*time.Millisecond
+		}
+		if act != want {
+			t.Errorf("got %+v, want %+v", act, want)
+		}
+	}
+	slices.Sort(ids)
+	want := []string{"done", "of a prefix", "running, reached", "shift", "stopped, by due"}
+	if !slices.Equal(ids, want) {
+		t.Errorf("jobs %q, want %q", ids, want)
+	}
+}
+
 // The document of a job that this build cannot read stays when a person stops it.
 func TestStopKeepsAnUnreadableDocument(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ type Bulk interface {
 	Job(ctx context.Context, id string) (*bulk.Job, error)
 	Jobs(ctx context.Context, wanted func(application string) bool) ([]*bulk.Job, error)
 	Stop(ctx context.Context, id string, actor clock.Actor) (*bulk.Job, error)
+	On(ctx context.Context, a *clock.Alarm) ([]clock.BulkAct, error)
 }
 
 var _ Bulk = (*bulk.Runner)(nil)

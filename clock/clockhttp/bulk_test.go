@@ -16,6 +16,7 @@ type fixedBulk struct {
 	started []bulk.Filter
 	by      []string
 	stopped int
+	broken  error // of On
 }
 
 func (f *fixedBulk) job() *bulk.Job {
@@ -45,6 +46,14 @@ func (f *fixedBulk) Jobs(_ context.Context, wanted func(string) bool) ([]*bulk.J
 	broken := &bulk.Job{ID: "J0", EndedAt: 2, Status: bulk.Failed}
 	broken.DueAfter, broken.DueBefore = clock.NoInstant, clock.NoInstant
 	return slices.DeleteFunc([]*bulk.Job{f.job(), broken}, func(j *bulk.Job) bool { return !wanted(j.Application) }), nil
+}
+
+func (f *fixedBulk) On(context.Context, *clock.Alarm) ([]clock.BulkAct, error) {
+	if f.broken != nil {
+		return nil, f.broken
+	}
+	return []clock.BulkAct{{Job: "J1", Begun: 1_800_000_000_000, Ended: clock.NoInstant, Kind: clock.EventPaused,
+		By: "ann", Note: "stock", DueAfter: clock.NoInstant, DueBefore: clock.NoInstant}}, nil
 }
 
 func (f *fixedBulk) Stop(_ context.Context, id string, _ clock.Actor) (*bulk.Job, error) {

@@ -21,9 +21,13 @@ func (s *Server) listEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	jobs, err := s.jobsOn(c, a)
+	if err != nil {
+		return err
+	}
 	b := appendString([]byte(`{"state":`), a.State.String())
 	b = appendInstant(append(b, `,"next_try_time":`...), a.NextTryTime)
-	return s.respondRead(c, append(appendList(append(b, `,"events":`...), a.Events(acts), appendLifeEvent), '}'))
+	return s.respondRead(c, append(appendList(append(b, `,"events":`...), a.Events(acts, jobs), appendLifeEvent), '}'))
 }
 
 // actsOn returns the newest acts on an alarm; none without an audit.
@@ -40,6 +44,20 @@ func (s *Server) actsOn(c echo.Context, k clock.Key) ([]clock.Act, error) {
 	return acts, nil
 }
 
+// jobsOn returns the newest bulk jobs that may have changed the alarm; none without jobs.
+func (s *Server) jobsOn(c echo.Context, a *clock.Alarm) ([]clock.BulkAct, error) {
+	if s.bulk == nil {
+		return nil, nil
+	}
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	jobs, err := s.bulk.On(ctx, a)
+	if err != nil {
+		return nil, readFailure(ctx, err)
+	}
+	return jobs, nil
+}
+
 func appendLifeEvent(e *clock.Event, b []byte) []byte {
 	b = appendInstant(append(b, `{"at":`...), e.At)
 	b = appendString(append(b, `,"event":`...), string(e.Kind))
@@ -52,5 +70,6 @@ func appendLifeEvent(e *clock.Event, b []byte) []byte {
 		b = strconv.AppendInt(b, int64(e.RingNo), 10)
 	}
 	b = appendOptional(append(b, `,"detail":`...), e.Detail)
-	return append(appendOptional(append(b, `,"by":`...), e.By), '}')
+	b = appendOptional(append(b, `,"by":`...), e.By)
+	return append(appendOptional(append(b, `,"job":`...), e.Job), '}')
 }

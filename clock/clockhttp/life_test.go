@@ -20,8 +20,9 @@ func TestEventsOfAnAlarmAreListed(t *testing.T) {
 	})
 	body := string(h.expect(200, "", "GET", alarms+"/a%2Fevents/events", "").body)
 	const want = `"events":[{"at":"2027-01-15T08:00:00.000Z","event":"created","generation":1,` +
-		`"ring_at":"2036-01-02T03:04:05.000Z","ring_no":null,"detail":null,"by":null},` +
-		`{"at":"2027-01-15T08:00:01.000Z","event":"tried","generation":1,"ring_at":null,"ring_no":1,"detail":"nacked: full","by":null}]}`
+		`"ring_at":"2036-01-02T03:04:05.000Z","ring_no":null,"detail":null,"by":null,"job":null},` +
+		`{"at":"2027-01-15T08:00:01.000Z","event":"tried","generation":1,"ring_at":null,"ring_no":1,` +
+		`"detail":"nacked: full","by":null,"job":null}]}`
 	if !strings.Contains(body, want) || !strings.HasPrefix(body, `{"state":"scheduled","next_try_time":"`) {
 		t.Errorf("got %s", body)
 	}
@@ -46,7 +47,7 @@ func TestEventsHaveTheActsOnTheAlarm(t *testing.T) {
 	h.store.alter(key, func(a *clock.Alarm) { a.CreateTime = 1_800_000_000_000 })
 	body := string(h.expect(200, "", "GET", alarms+"/a%2Fb/events", "").body)
 	const want = `{"at":"2027-01-15T08:00:02.000Z","event":"resumed","generation":1,"ring_at":null,"ring_no":null,` +
-		`"detail":"found","by":"ann"}]}`
+		`"detail":"found","by":"ann","job":null}]}`
 	if !strings.HasSuffix(strings.TrimSpace(body), want) || strings.Contains(body, "192.0.2.1") {
 		t.Errorf("got %s", body)
 	}
@@ -55,6 +56,24 @@ func TestEventsHaveTheActsOnTheAlarm(t *testing.T) {
 	}
 	fails = clock.Unavailable(errors.New("gone"))
 	h.expect(503, clock.CodeUnavailable, "GET", alarms+"/a%2Fb/events", "")
+}
+
+func TestEventsHaveTheBulkJobsOnTheAlarm(t *testing.T) {
+	t.Parallel()
+	jobs := &fixedBulk{}
+	h := start(t, func(su *setup) { su.deps.Bulk = jobs })
+	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
+	h.store.alter(clock.Key{Application: "shop", BusinessID: "a"}, func(a *clock.Alarm) {
+		a.CreateTime, a.UpdateTime = 1_799_999_999_000, 1_800_000_000_001
+	})
+	body := string(h.expect(200, "", "GET", alarms+"/a/events", "").body)
+	const want = `{"at":"2027-01-15T08:00:00.000Z","event":"paused","generation":1,"ring_at":null,"ring_no":null,` +
+		`"detail":"stock","by":"ann","job":"J1"}]}`
+	if !strings.HasSuffix(strings.TrimSpace(body), want) {
+		t.Errorf("got %s", body)
+	}
+	jobs.broken = clock.Unavailable(errors.New("gone"))
+	h.expect(503, clock.CodeUnavailable, "GET", alarms+"/a/events", "")
 }
 
 func TestPeopleCancelAlarmsWithANote(t *testing.T) {

@@ -90,6 +90,19 @@ func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 					t.Errorf("the alarm of %s is %v, want %s; %v", application, a, want, err)
 				}
 			}
+			life, err := c.Events(t.Context(), "shop", "a-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kinds []string
+			for _, e := range life.Events[1:] {
+				if kinds = append(kinds, e.Kind); e.Job == "" || e.By == "" {
+					t.Errorf("%s without its job", e.Kind)
+				}
+			}
+			if want := []string{"set", "paused", "resumed", "cancelled"}; !slices.Equal(kinds, want) {
+				t.Errorf("life %v, want %v", kinds, want)
+			}
 			has(run(false, "list"), "STATUS", "shift", "ann", "done")
 			has(run(true, "start", "shop", "shift"), "field shift")
 			has(run(true, "start", "shop", "kick", "--state", "paused"), "field state")

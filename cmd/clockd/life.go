@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/clockd/clockd/client"
@@ -44,10 +45,17 @@ func (e *eventsCommand) Run() error {
 	return table.Flush()
 }
 
-// eventDetail returns the detail of an event, or for when it set the alarm.
+// eventDetail returns when the event set the alarm for, its detail, and the bulk job that acted.
 func eventDetail(e *client.Event) string {
-	if e.Detail == "" && !e.RingAt.IsZero() {
-		return "for " + shown(e.RingAt)
+	var parts []string
+	if !e.RingAt.IsZero() {
+		parts = append(parts, "for "+shown(e.RingAt))
 	}
-	return oneLine(e.Detail)
+	if e.Detail != "" {
+		parts = append(parts, oneLine(e.Detail))
+	}
+	if e.Job != "" {
+		parts = append(parts, "bulk job "+e.Job)
+	}
+	return strings.Join(parts, "; ")
 }

@@ -3,6 +3,7 @@
 import {distance} from './parts.js';
 import {duration, exact, now, plural} from './format.js';
 import {el} from './dom.js';
+import {href} from './url.js';
 
 const outcomes = {
   confirmed: 'Rung, and rung again', returned: 'Try failed: no queue takes the ring', nacked: 'Try failed: the broker refused the ring', in_doubt: 'Try in doubt: no confirm arrived',
@@ -35,8 +36,8 @@ function sets(alarm, events) {
   const forgotten = (alarm.generation - known.size) % raised;
   return events.filter(e => e.event === 'created' || e.event === 'set').map(e => {
     const first = e.event === 'created';
-    const detail = [e.ring_at && `for ${exact(e.ring_at)}`, !first && `generation ${e.generation}`, first && forgotten > 0 && `then ${plural(forgotten, 'change')} whose traces are gone`];
-    return {at: e.at, rank: 0, kind: 'set', text: first ? 'Set' : 'Set again', detail: detail.filter(Boolean).join(' · ')};
+    const detail = [e.ring_at && `for ${exact(e.ring_at)}`, !first && `generation ${e.generation}`, first && forgotten > 0 && `then ${plural(forgotten, 'change')} whose traces are gone`, e.detail];
+    return {at: e.at, rank: 0, kind: 'set', text: first ? 'Set' : e.job ? by(e, 'Shifted') : 'Set again', detail: joined(detail), job: e.job};
   });
 }
 
@@ -66,10 +67,13 @@ function acted(alarm, events) {
   const told = e => acts[e.event] || e.generation < alarm.generation && past[e.event];
   return events.filter(told).map(e => {
     const [text, kind] = told(e);
-    const detail = [e.detail, past[e.event] && `generation ${e.generation}`].filter(Boolean).join(' · ');
-    return {at: e.at, rank: 4, kind, text: e.by ? `${text} by ${e.by}` : text, detail};
+    return {at: e.at, rank: 4, kind, text: by(e, text), detail: joined([e.detail, past[e.event] && `generation ${e.generation}`]), job: e.job};
   });
 }
+
+function by(event, text) { return event.by ? `${text} by ${event.by}` : text; }
+
+function joined(details) { return details.filter(Boolean).join(' · '); }
 
 function future(alarm) {
   const all = [];
@@ -94,7 +98,7 @@ export function timeline(alarm, events) {
   const items = all.map(m => el('li', {class: `moment ${m.kind}`},
     el('span', {class: 'dot', 'aria-hidden': 'true'}),
     el('span', {class: 'what'}, m.text), el('time', {datetime: m.at}, exact(m.at), ' ', distance(m.at)),
-    m.detail && el('span', {class: 'detail'}, m.detail)));
+    (m.detail || m.job) && el('span', {class: 'detail'}, m.detail, m.detail && m.job && ' · ', m.job && el('a', {href: href('jobs', {job: m.job})}, 'bulk job'))));
   const next = all.findIndex(m => Date.parse(m.at) > now());
   items.splice(next < 0 ? items.length : next, 0, line);
   return el('ol', {class: 'timeline'}, items);
