@@ -33,9 +33,13 @@ func (a *Act) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ActFilter selects a page of the audit. The zero value selects the newest acts.
+// ActFilter selects a page of the audit. The zero value selects the newest acts. With Actor or Action a page has the
+// matches among 1,000 acts, so it may be short, or empty, and have a cursor.
 type ActFilter struct {
 	Application string // only acts on this application; empty: all
+	Subject     string // with Application: only acts on this business id, or other subject; empty: on all
+	Actor       string // only acts of this token or person; empty: of all
+	Action      string // only acts with this action, such as cancel; empty: all
 	Limit       int    // most acts, 1 to 1000; 0: 100
 	Cursor      string // NextCursor of the page before
 }
@@ -50,6 +54,9 @@ type ActPage struct {
 func (c *Client) Audit(ctx context.Context, f ActFilter) (*ActPage, error) {
 	q := newQuery()
 	q.text("application", f.Application)
+	q.text("subject", f.Subject)
+	q.text("actor", f.Actor)
+	q.text("action", f.Action)
 	q.number("limit", f.Limit)
 	q.text("cursor", f.Cursor)
 	return read[ActPage](ctx, c, q.of("/v1/audit"))

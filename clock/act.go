@@ -15,13 +15,18 @@ type Act struct {
 	ID int64
 	At Instant
 	Actor
-	// Action is cancel, kick, discard, pause, resume, trigger, backfill, end_backfill, bulk_start, bulk_stop, settings,
-	// settings_seal, settings_unseal, token_create, token_rotate, token_revoke, denied or login (package access).
-	Action      string
+	Action      string // one of ActActions
 	Application string // "": none
 	Subject     string // business id, or id of a token or job; "": the application itself
 	Before      string // JSON of what has changed; "": there was nothing
 	After       string // JSON
+}
+
+// ActActions lists the actions of acts. Package access writes denied and login.
+var ActActions = []string{
+	"cancel", "kick", "discard", "pause", "resume", "trigger", "backfill", "end_backfill", "bulk_start", "bulk_stop",
+	"settings", "settings_seal", "settings_unseal", "token_create", "token_rotate", "token_revoke", "session_start",
+	"session_end", "denied", "login",
 }
 
 // ActsQuery asks for acts, the newest first.

@@ -3,21 +3,54 @@ package clockhttp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/front"
 )
 
 // Audit reads acts of people from the database, the newest first.
 type Audit func(ctx context.Context, q clock.ActsQuery) ([]clock.Act, error)
 
+// actsFilter selects acts. No index has the actor and the action: they are compared among the acts that are read.
+type actsFilter struct {
+	clock.ActsQuery
+	actor, action string // empty: any
+	caller        *access.Caller
+}
+
+// page returns the acts to show among the acts that were read, and the cursor behind them, "" at the end of the audit.
+func (f *actsFilter) page(read []clock.Act, limit int) (shown []clock.Act, next string) {
+	for i := range read {
+		if len(shown) == limit {
+			return shown, strconv.FormatInt(read[i-1].ID, 10)
+		}
+		if f.shows(&read[i]) {
+			shown = append(shown, read[i])
+		}
+	}
+	if len(read) == f.Limit {
+		next = strconv.FormatInt(read[len(read)-1].ID, 10)
+	}
+	return shown, next
+}
+
+// shows reports whether the filter selects an act that the caller may see.
+func (f *actsFilter) shows(a *clock.Act) bool {
+	covered := f.caller.CoversAll() || a.Application != "" && f.caller.Covers(a.Application)
+	return covered && (f.actor == "" || f.actor == a.Name) && (f.action == "" || f.action == a.Action)
+}
+
 // listActs responds with a page of the audit. A token that does not cover all applications sees the acts on its own
 // ones.
 func (s *Server) listActs(c echo.Context) error {
-	q, err := actsQuery(c)
+	q, limit, err := readActsFilter(c)
 	if err != nil {
 		return err
 	}
@@ -32,41 +65,44 @@ func (s *Server) listActs(c echo.Context) error {
 	}
 	ctx, cancel := clientContext(c)
 	defer cancel()
-	acts, err := s.audit(ctx, q)
+	acts, err := s.audit(ctx, q.ActsQuery)
 	if err != nil {
 		return readFailure(ctx, err)
 	}
-	next := ""
-	if len(acts) == q.Limit {
-		next = strconv.FormatInt(acts[len(acts)-1].ID, 10)
-	}
-	caller, shown := front.CallerOf(c.Request()), make([]clock.Act, 0, len(acts))
-	for _, a := range acts {
-		if caller.CoversAll() || a.Application != "" && caller.Covers(a.Application) {
-			shown = append(shown, a)
-		}
-	}
+	shown, next := q.page(acts, limit)
 	b := appendList([]byte(`{"acts":`), shown, appendAct)
 	return s.respondRead(c, append(appendOptional(append(b, `,"next_cursor":`...), next), '}'))
 }
 
-// actsQuery reads the request's query. The cursor of a page is the id of its last act.
-func actsQuery(c echo.Context) (q clock.ActsQuery, err error) {
-	values, err := queryParams(c, "application", "cursor", "limit")
+// readActsFilter reads the request's query, and how many acts a page has at most. The cursor of a page is the id of the
+// last act that was read for it.
+func readActsFilter(c echo.Context) (q *actsFilter, limit int, err error) {
+	values, err := queryParams(c, "action", "actor", "application", "cursor", "limit", "subject")
 	if err != nil {
-		return q, err
+		return nil, 0, err
 	}
+	q = &actsFilter{actor: values.Get("actor"), action: values.Get("action"), caller: front.CallerOf(c.Request())}
 	if q.Application, err = applicationParam(values); err != nil {
-		return q, err
+		return nil, 0, err
+	}
+	switch q.Subject = values.Get("subject"); {
+	case q.Subject != "" && q.Application == "":
+		return nil, 0, clock.Invalid(clock.CodeInvalidValue, "subject", "a subject needs its application")
+	case q.action != "" && !slices.Contains(clock.ActActions, q.action):
+		return nil, 0, clock.Invalid(clock.CodeInvalidValue, "action",
+			fmt.Sprintf("action is %.64q; it must be one of %s", q.action, strings.Join(clock.ActActions, ", ")))
 	}
 	if cursor := values.Get("cursor"); cursor != "" {
 		if q.BeforeID, err = strconv.ParseInt(cursor, 10, 64); err != nil || q.BeforeID < 1 {
-			return q, clock.Invalid(clock.CodeInvalidCursor, "cursor",
+			return nil, 0, clock.Invalid(clock.CodeInvalidCursor, "cursor",
 				"the cursor is not from a page of the audit; begin again without a cursor")
 		}
 	}
-	q.Limit, err = numberParam(values, "limit", clock.DefaultActsLimit, clock.MaxActsLimit)
-	return q, err
+	limit, err = numberParam(values, "limit", clock.DefaultActsLimit, clock.MaxActsLimit)
+	if q.Limit = limit; q.actor+q.action != "" {
+		q.Limit = clock.MaxActsLimit
+	}
+	return q, limit, err
 }
 
 func appendAct(a *clock.Act, b []byte) []byte {

@@ -16,6 +16,9 @@ type auditCommand struct {
 	clientFlags
 
 	Application string `placeholder:"APP" help:"Only acts on this application."`
+	Subject     string `placeholder:"ID" help:"With --application: only acts on this business id, or on another subject such as a bulk job."`
+	Actor       string `placeholder:"NAME" help:"Only acts of this token or person."`
+	Action      string `placeholder:"ACTION" help:"Only acts with this action, such as cancel, pause or settings."`
 	Limit       int    `default:"100" help:"Most acts to show, the newest first."`
 }
 
@@ -49,7 +52,8 @@ func (a *auditCommand) Run() error {
 // read reads pages until it has the limit. A token for some applications gets pages without an act, because the others
 // are left out.
 func (a *auditCommand) read(server *client.Client) (acts []*client.Act, err error) {
-	for q := (client.ActFilter{Application: a.Application}); ; {
+	q := client.ActFilter{Application: a.Application, Subject: a.Subject, Actor: a.Actor, Action: a.Action}
+	for {
 		q.Limit = min(a.Limit-len(acts), mostActs)
 		page, err := server.Audit(context.Background(), q)
 		if err != nil {

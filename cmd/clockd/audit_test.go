@@ -108,6 +108,23 @@ func TestAuditRecordsWhoDidWhat(t *testing.T) {
 				strings.Count(string(out), "\n") != 1 {
 				t.Errorf("as JSON: %v: %s", err, out)
 			}
+			for flags, want := range map[string][]string{
+				"--application=shop --subject=1":            {"trigger", "resume", "pause"},
+				"--actor=boss --action=resume":              {"resume"},
+				"--application=shop --actor=ops":            {"settings"},
+				"--application=bank --action=token_create":  nil,
+				"--action=token_create --limit=1":           {"token_create"},
+				"--application=shop --subject=2 --limit=10": nil,
+			} {
+				out, err := command(env, append([]string{"audit"}, strings.Fields(flags)...)...).CombinedOutput()
+				var actions []string
+				for line := range strings.Lines(string(out)) {
+					actions = append(actions, strings.Fields(line)[4])
+				}
+				if err != nil || !slices.Equal(actions[1:], want) {
+					t.Errorf("clockd audit %s: %v: %s", flags, err, out)
+				}
+			}
 		})
 	}
 }
