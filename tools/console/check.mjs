@@ -413,12 +413,55 @@ const checks = {
     assert.equal(await page.innerText('h1'), 'Bulk job');
   },
 
+  async 'the life of an alarm leads to the jobs that changed it'({page, service}) {
+    await service.call('PUT', alarm('lived', 'a'), {delay: '1h'});
+    for (const [action, note] of [['pause', 'no stock'], ['resume', 'stock'], ['shift', 'later'], ['cancel', 'closed']]) {
+      const {body: job} = await service.call('POST', '/v1/bulk', {application: 'lived', action, note, by: 'ann', shift: action === 'shift' ? '2h' : undefined});
+      await until(`the ${action} ends`, async () => (await service.call('GET', `/v1/bulk/${job.id}`)).body.ended_at);
+    }
+    await visit(page, service.url, alarmView('lived', 'a'));
+    await page.waitForSelector('.timeline');
+    assert.match(await page.innerText('.timeline'), /Set\n[\s\S]*\nPaused by ann\n[\s\S]*no stock · bulk job\n[\s\S]*Resumed by ann\n[\s\S]*stock · bulk job\n[\s\S]*Shifted by ann\n[\s\S]*later · bulk job\n[\s\S]*Cancelled by ann\n[\s\S]*closed · bulk job/);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'life.png'), fullPage: true});
+    await page.locator('.timeline a', {hasText: 'bulk job'}).first().click();
+    await page.waitForSelector('.summary .badge');
+    assert.match(await page.innerText('main'), /no stock/);
+  },
+
+  async 'links lead to the alarms of the next hour and the next days'({page, service}) {
+    const at = '2030-03-09T22:30:00Z'; // half past eleven in Berlin
+    for (const [id, ring_at] of [['soon', '2030-03-09T23:00:00Z'], ['night', '2030-03-10T04:30:00Z'], ['day', '2030-03-10T12:00:00Z'], ['far', '2030-03-20T12:00:00Z']]) await service.call('PUT', alarm('times', id), {ring_at});
+    await page.clock.setFixedTime(at);
+    await page.route('**/v1/**', async route => { const response = await route.fetch(); await route.fulfill({response, headers: {...response.headers(), date: new Date(at).toUTCString()}}); });
+    for (const [zone, link, ids] of [
+      ['Europe/Berlin', 'the next hour', ['soon']], ['Europe/Berlin', 'today', []], ['Europe/Berlin', 'tonight (18 to 6)', ['soon', 'night']], ['Europe/Berlin', 'tomorrow', ['soon', 'night', 'day']],
+      ['Asia/Tokyo', 'tonight (18 to 6)', ['day']], ['UTC', 'today', ['soon']],
+    ]) {
+      await visit(page, service.url, view('alarms', {application: 'times', tz: zone}));
+      await page.click(`.links a:text-is("${link}")`);
+      await page.waitForSelector('main .empty, tbody tr');
+      assert.deepEqual(await page.locator('tbody a.id').allInnerTexts(), ids, `${link} in ${zone}`);
+    }
+    await page.unrouteAll();
+  },
+
   async 'the audit has the acts'({page, service}) {
     await service.call('PUT', alarm('shop', 'audited'), {delay: '1h'});
     await visit(page, service.url, alarmView('shop', 'audited'));
     await confirmed(page, '[data-action=pause]', 'no <b>stock</b>');
     await page.waitForSelector('.summary .badge.paused');
     assert.match(await page.innerText('.summary'), /resumes it: no <b>stock<\/b>/);
+    await page.locator('.summary a', {hasText: 'Audit'}).click();
+    await page.waitForSelector('tbody tr');
+    assert.equal(await page.locator('tbody tr').count(), 1);
+    await page.selectOption('#action', 'cancel');
+    await page.fill('#subject', '');
+    await page.click('.filter button');
+    await page.waitForFunction(() => new URLSearchParams(location.search).get('action') === 'cancel' && !document.querySelector('.loading'));
+    assert.ok((await page.locator('tbody tr td:nth-child(3)').allInnerTexts()).every(act => act === 'cancel'));
+    await page.fill('#actor', 'nobody');
+    await page.click('.filter button');
+    await page.waitForSelector('main .empty');
     await visit(page, service.url, view('audit', {application: 'shop'}));
     assert.match(await page.innerText('tbody tr:first-child'), /pause[\s\S]*shop[\s\S]*audited[\s\S]*scheduled → paused[\s\S]*no <b>stock<\/b>/);
     await page.locator('tbody tr:first-child a', {hasText: 'audited'}).click();
@@ -748,9 +791,9 @@ const checks = {
 
   async 'an admin changes settings, and sees what differs'({browser, faults, page: open, service}) {
     await visit(open, service.url, view('application', {application: 'shop'}));
-    await confirmed(open, '[data-action=pause]');
-    await open.waitForSelector('.notice.failed');
-    assert.match(await open.innerText('.notice.failed'), /not changed: [\s\S]*token/);
+    assert.ok(await open.isDisabled('[data-action=pause]') && await open.isDisabled('[data-action=edit]'));
+    assert.match(await open.innerText('main'), /Not possible here: only a token with the role admin/);
+    assert.equal((await service.call('PUT', '/v1/applications/shop/settings', {paused: true}, {'If-Match': '"0"'})).status, 403);
 
     const closed = await startService({boss: 'admin'});
     const page = await openTab(browser, faults);

@@ -7,6 +7,7 @@ import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {clear, notify, reason} from './notice.js';
 import {confirm} from './dialog.js';
+import {href} from './url.js';
 import {live} from './poll.js';
 import {layOut, memberText} from './rawjson.js';
 import {timeline} from './timeline.js';
@@ -54,7 +55,7 @@ function gone(state) {
 function draw(view, content, {alarm, events, payload, hidden, occurrences}) {
   replace(content,
     el('div', {class: 'summary'}, badge(alarm.state), alarm.in_doubt && el('span', {class: 'badge doubt'}, 'in doubt'), el('p', {class: 'sentence'}, sentence(alarm)),
-      el('p', {class: 'muted'}, 'Application ', applicationLink(alarm.application), ` · generation ${alarm.generation}`)),
+      el('p', {class: 'muted'}, 'Application ', applicationLink(alarm.application), ` · generation ${alarm.generation} · `, el('a', {href: href('audit', {application: alarm.application, subject: alarm.business_id})}, 'Audit'))),
     el('div', {class: 'columns'},
       el('div', {},
         section('Life', el('p', {class: 'hint'}, `Times in ${zoneLabel()}`), timeline(alarm, events)),
@@ -71,8 +72,8 @@ function sentence(alarm) {
   switch (alarm.state) {
     case 'scheduled':
       if (alarm.in_doubt) return ['A ring was handed over, and its outcome is unknown. Next try: ', next()];
-      if (Date.parse(alarm.next_try_time) < now()) return ['It is overdue: it was due ', next(), alarm.blockers.length > 0 ? `. It waits: ${waits(alarm.blockers)}.` : error];
-      return alarm.retry_times > 0 ? [`${count(alarm.retry_times)} failed tries. Next try: `, next()] : ['It rings ', next()];
+      if (Date.parse(alarm.next_try_time) < now()) return ['It is overdue: it was due ', next(), alarm.blockers.length > 0 ? `. It waits: ${waits(alarm.blockers)}` : error.replace(/\.$/, ''), '.', setFor(alarm)];
+      return alarm.retry_times > 0 ? [`${count(alarm.retry_times)} failed tries. Next try: `, next()] : ['It rings ', next(), '.', setFor(alarm)];
     case 'ringing':
       return alarm.rung_at ? ['It rang ', distance(alarm.rung_at), '. Its time for an acknowledgement ends ', next()] : 'A ring of it is under way.';
     case 'rung':
@@ -82,6 +83,11 @@ function sentence(alarm) {
     case 'cancelled': return ['It was cancelled ', distance(alarm.finished_at)];
     default: return ['It is paused: it waits until a person resumes it', error.replace(/^: paused$/, '.').replace(/^: paused: /, ': ')];
   }
+}
+
+/** Returns for when an alarm was set that a resume, a release or a kick made due later. */
+function setFor(alarm) {
+  return !alarm.repeat && Date.parse(alarm.next_try_time) > Date.parse(alarm.ring_at) ? [' It was set for ', when(alarm.ring_at), '.'] : '';
 }
 
 function actionList(view, alarm) {

@@ -4,7 +4,7 @@ import {curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
 import {bulkButtons} from './bulk.js';
 import {alarmColumns, copyButton, pager} from './parts.js';
-import {fieldInstant, fieldOf, plural, zoneLabel} from './format.js';
+import {fieldInstant, fieldOf, now, plural, zoneLabel} from './format.js';
 import {el, empty, replace} from './dom.js';
 import {applicationField, prefixField} from './fields.js';
 import {href} from './url.js';
@@ -18,7 +18,7 @@ export function title(state) { return state.application ? `Alarms of ${state.app
 export async function show(view) {
   const result = el('div', {});
   const known = await knownApplications(view.signal);
-  replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), result);
+  replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), presets(view.state), result);
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
   if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled or ringing.'));
   const page = await get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal);
@@ -57,6 +57,20 @@ function filterForm(state, known, apply) {
     states.map(s => el('label', {class: 'choice'}, el('input', {type: 'checkbox', name: 'state', value: s, checked: chosen.has(s)}), ' ', s))),
   el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'primary'}, 'Show')));
   return form;
+}
+
+/** Returns links to times that people often look for. */
+function presets({application, state, prefix, limit}) {
+  if (!application) return null;
+  const night = 6, evening = 18;
+  const at = (days, hour) => fieldInstant(`${fieldOf(new Date(now() + days * 86400000).toISOString()).slice(0, 10)}T${String(hour).padStart(2, '0')}:00`);
+  const present = new Date(Math.floor(now() / 60000) * 60000).toISOString();
+  const from = instant => instant > present ? instant : present;
+  const times = [
+    ['the next hour', present, new Date(Date.parse(present) + 3600000).toISOString()],
+    ['today', present, at(1, 0)], present < at(0, night) ? ['tonight (until 6)', present, at(0, night)] : ['tonight (18 to 6)', from(at(0, evening)), at(1, night)], ['tomorrow', at(1, 0), at(2, 0)],
+  ];
+  return el('p', {class: 'links'}, el('span', {class: 'muted'}, 'Due'), times.map(([name, after, before]) => el('a', {href: href('alarms', {application, state, prefix, limit, after, before})}, name)));
 }
 
 function drawPage(view, result, page, unknown) {

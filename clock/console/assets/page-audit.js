@@ -2,29 +2,53 @@
 
 import {applicationLink, pager, when} from './parts.js';
 import {el, empty, replace, table} from './dom.js';
+import {applicationField} from './fields.js';
 import {get} from './api.js';
 import {href} from './url.js';
+import {instant} from './format.js';
+import {knownApplications} from './known.js';
+
+const actions = [
+  'cancel', 'kick', 'discard', 'pause', 'resume', 'trigger', 'backfill', 'end_backfill', 'bulk_start', 'bulk_stop', 'settings', 'settings_seal', 'settings_unseal',
+  'token_create', 'token_rotate', 'token_revoke', 'session_start', 'session_end', 'denied', 'login',
+];
 
 export function title(state) { return state.application ? `Audit of ${state.application}` : 'Audit'; }
 
 export async function show(view) {
-  const {application, cursor} = view.state;
-  const page = await get('v1/audit', {application, cursor, limit: 100}, view.signal);
-  replace(view.body,
-    application && el('p', {class: 'links'}, el('a', {href: href('audit')}, 'All applications')),
-    page.acts.length === 0
-      ? empty(page.next_cursor ? 'This part of the audit has no act on applications of your token.' : 'The audit has no act.', 'What people do to alarms, settings and tokens, refused requests, and logins of operators and admins appear here until their retention ends.')
-      : table('Acts', columns, page.acts), pager('audit', {application, cursor}, page, ['Newest acts', 'Older acts']));
+  const {cursor, ...filter} = view.state;
+  const [page, known] = await Promise.all([get('v1/audit', {...filter, cursor, limit: 100}, view.signal), knownApplications(view.signal)]);
+  replace(view.body, filterForm(view, known),
+    page.acts.length === 0 ? nothing(page) : table('Acts', columns, page.acts),
+    pager('audit', view.state, page, ['Newest acts', 'Older acts']));
+}
+
+function filterForm(view, known) {
+  const {application, subject, actor, action} = view.state;
+  const field = (name, label, value) => el('p', {class: 'field'}, el('label', {for: name}, label), el('input', {id: name, name, value: value || '', autocomplete: 'off', spellcheck: 'false'}));
+  return el('form', {class: 'filter', submit: event => {
+    event.preventDefault();
+    view.go('audit', Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, value.trim()])));
+  }},
+  applicationField(application, known), field('subject', 'Business id or job, with an application', subject), field('actor', 'Who', actor),
+  el('p', {class: 'field'}, el('label', {for: 'action'}, 'Act'), el('select', {id: 'action', name: 'action'}, ['', ...actions].map(name => el('option', {value: name, selected: name === (action || '')}, spoken(name) || 'all acts')))),
+  el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show')));
+}
+
+function nothing(page) {
+  return empty(page.next_cursor ? 'This part of the audit has no such act. Go on with older acts.' : 'The audit has no such act.', 'What people do to alarms, settings and tokens, refused requests, and logins of operators and admins appear here until their retention ends.');
 }
 
 const columns = [
   {head: 'Time', cell: act => when(act.at)},
   {head: 'Who', cell: act => [act.actor || 'anyone', act.from && el('span', {class: 'muted'}, ` from ${act.from}`)]},
-  {head: 'Act', cell: act => act.action.replaceAll('_', ' ')},
+  {head: 'Act', cell: act => spoken(act.action)},
   {head: 'Application', cell: act => act.application ? applicationLink(act.application) : '–'},
   {head: 'Subject', cell: subject},
   {head: 'Change', cell: change},
 ];
+
+function spoken(name) { return name.replaceAll('_', ' '); }
 
 function subject(act) {
   if (act.action.startsWith('bulk_')) return el('a', {href: href('jobs', {job: act.subject}), class: 'id'}, act.subject);
@@ -36,10 +60,12 @@ function subject(act) {
 function change(act) {
   const before = act.before || {}, after = act.after || {};
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
-  return el('ul', {class: 'plain'}, names.map(name => el('li', {class: 'error-text'}, act.before ? `${name}: ${text(before[name])} → ${text(after[name])}` : `${name}: ${text(after[name])}`)));
+  return el('ul', {class: 'plain'}, names.map(name => el('li', {class: 'error-text'}, `${spoken(name)}: `, act.before ? `${text(before[name])} → ${text(after[name])}` : text(after[name]))));
 }
 
 function text(value) {
   if (value === undefined || value === null) return 'nothing';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (Array.isArray(value)) return value.map(text).join(', ');
+  if (typeof value !== 'string') return JSON.stringify(value);
+  return /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? instant(value) : value;
 }

@@ -4,7 +4,7 @@ import {chart} from './chart.js';
 import {applicationField} from './fields.js';
 import {dueSeries} from './due.js';
 import {count, instant, plural, rate, zoneLabel} from './format.js';
-import {el, empty, replace, table} from './dom.js';
+import {el, empty, replace, section, table} from './dom.js';
 import {get, unless} from './api.js';
 import {href} from './url.js';
 import {knownApplications, unknownApplication} from './known.js';
@@ -48,10 +48,10 @@ function result(forecast, most, unknown) {
   return [
     el('p', {class: 'hint'}, most > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(most)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${plural(total, 'ring')}, as the alarms are set now. ${forecast.exact ? '' : 'There are so many that the server counted some, and multiplied. '}Times in ${zoneLabel()}.${forecast.by === 'day' ? ' Days are days of UTC.' : ''}`),
     chart('Rings due in each step', {start, step, series: dueSeries(forecast, 'rings')}, {format: n => count(Math.round(n)), bars: true}),
-    table('The fullest steps', [
+    section('The fullest steps', table('The fullest steps', [
       {head: 'From', cell: r => instant(r.at)}, {head: 'Rings', class: 'number', cell: r => count(r.n)}, {head: 'Of them by rules', class: 'number', cell: r => count(r.repeats)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
       most > 0 && {head: 'Of the fullest minute of the last day', class: 'number', cell: r => share(r.n / forecast.step_seconds / most)},
-    ].filter(Boolean), rows),
+    ].filter(Boolean), rows)),
   ];
 }
 

@@ -78,7 +78,7 @@ function controls(view) {
   const link = (value, name) => el('a', {href: href('overview', {application, range: value === 'hour' ? '' : value}), 'aria-current': range === value ? 'true' : null}, name);
   return el('div', {class: 'list-head'},
     el('p', {class: 'links'}, link('hour', 'Last hour'), link('day', 'Last day'), application && el('a', {href: href('overview', {range: range === 'hour' ? '' : range})}, 'All applications')),
-    el('p', {class: 'muted'}, `Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Overdue and dead alarms: when the page was opened, of 100 applications at most.`));
+    el('p', {class: 'muted'}, `Read at ${timeOfDay(now(), true)}, ${zoneLabel()}; again every 5 s while you look. Rates: of the last minute. Overdue and dead alarms: when the page was opened, of 100 applications at most.`));
 }
 
 /** Returns which nodes have no figures here, and why. */

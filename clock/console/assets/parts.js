@@ -37,9 +37,10 @@ export function applicationLink(name) {
   return el('a', {href: href('application', {application: name}), class: 'id'}, name);
 }
 
-/** Returns when an alarm is next due, or when it ended. */
+/** Returns when an alarm is next due, what a paused one is set for, or when it ended. */
 export function nextTime(alarm) {
   if (alarm.next_try_time) return when(alarm.next_try_time);
+  if (alarm.state === 'paused' && !alarm.repeat) return el('span', {class: 'ended'}, 'set for ', when(alarm.ring_at));
   return alarm.finished_at ? el('span', {class: 'ended'}, 'ended ', when(alarm.finished_at)) : '–';
 }
 

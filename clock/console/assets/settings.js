@@ -1,6 +1,7 @@
 // Changes the settings of an application: as JSON, with the differences before they are stored.
 
 import {act} from './api.js';
+import {caller} from './caller.js';
 import {clear, failed, notify} from './notice.js';
 import {confirm} from './dialog.js';
 import {diffView} from './diff.js';
@@ -11,10 +12,18 @@ import {layOut} from './rawjson.js';
 export function settingsEditor(view, path, settings, text) {
   const place = el('div', {});
   const {paused} = settings.settings;
-  const save = after => store(view, path, settings, text, after);
-  const edit = el('button', {type: 'button', 'data-action': 'edit', click: () => { replace(place, editor(text, save)); place.querySelector('textarea').focus(); }}, 'Edit the settings');
-  const hold = el('button', {type: 'button', 'data-action': paused ? 'resume' : 'pause', click: () => save(JSON.stringify({...settings.settings, paused: !paused}))}, paused ? 'Resume the application' : 'Pause the application');
-  return [el('p', {class: 'buttons'}, edit, hold), place];
+  const disabled = caller()?.role !== 'admin';
+  const save = (after, asked) => store(view, path, settings, text, after, asked);
+  const edit = el('button', {type: 'button', 'data-action': 'edit', disabled, click: () => { replace(place, editor(text, save)); place.querySelector('textarea').focus(); }}, 'Edit the settings');
+  const hold = el('button', {type: 'button', 'data-action': paused ? 'resume' : 'pause', disabled, click: () => save(JSON.stringify({...settings.settings, paused: !paused}), holding(settings.application, paused))}, paused ? 'Resume the application' : 'Pause the application');
+  return [el('p', {class: 'buttons'}, edit, hold), disabled && el('p', {class: 'muted'}, 'Not possible here: only a token with the role admin changes settings. Create one (', el('code', {}, 'clockd token create NAME --role=admin'), ') and sign in, or use the commands below.'), place];
+}
+
+/** Returns the confirmation of a pause of the application, or of its end. */
+function holding(application, paused) {
+  return paused
+    ? {title: `Resume the application ${application}?`, verb: 'Resume the application', body: el('p', {}, 'Its alarms ring again. Those that came due meanwhile ring at once.')}
+    : {title: `Pause the application ${application}?`, verb: 'Pause the application', body: el('p', {}, 'None of its alarms rings until the application is resumed. They can still be set and cancelled. An alarm whose latest time passes meanwhile expires.')};
 }
 
 function editor(text, save) {
@@ -26,8 +35,8 @@ function editor(text, save) {
     el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'primary'}, 'Show the differences')));
 }
 
-/** Stores a document as the next version, after a confirmation with the differences. */
-async function store(view, path, settings, before, after) {
+/** Stores a document as the next version, after the confirmation that is given, or one with the differences. */
+async function store(view, path, settings, before, after, asked) {
   clear();
   try {
     JSON.parse(after);
@@ -36,7 +45,7 @@ async function store(view, path, settings, before, after) {
   }
   const [first, second] = [layOut(before), layOut(after)];
   if (first === second) return notify('done', 'Nothing differs from the present settings.');
-  const confirmed = await confirm({
+  const confirmed = await confirm(asked || {
     title: `Change the settings of ${settings.application}?`, verb: `Store version ${settings.version + 1}`,
     body: [diffView(first, second), el('p', {class: 'hint'}, 'Every node applies it within 2 seconds.')],
   });
