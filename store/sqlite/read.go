@@ -35,42 +35,45 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 	return engine.Row(row), engine.Column(rows, func(r *dbsqlc.RingAttempt) engine.AttemptRow { return engine.AttemptRow(*r) }), err
 }
 
-// ReadList runs a statement for each row, because the driver interrupts a statement only before its first row when the
-// context ends (ListAlarms, ListRepeating).
+// listedRows is how many rows a statement of a list reads.
+const listedRows = 16
+
+// ReadList runs a statement for a few rows, because the driver interrupts a statement only before its first row when the
+// context ends, and each statement is prepared again (ListAlarms, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
-	conn, err := d.reads.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
 	text := dbsqlc.ListAlarms
 	if q.Repeating {
 		text = dbsqlc.ListRepeating
 	}
-	statement, err := conn.PrepareContext(ctx, text)
+	statement, err := d.reading.prepare(ctx, text)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = statement.Close() }()
 	p := dbsqlc.ListAlarmsParams{
 		Application: q.Application, Lower: max(q.Prefix, successor(q.After)), Upper: q.End,
-		States: jsonNumbers(q.States), RowLimit: 1,
+		States: jsonNumbers(q.States),
 	}
-	for range q.Limit {
+	for left := q.Limit; left > 0; left -= int(p.RowLimit) {
+		p.RowLimit = int64(min(left, listedRows))
 		rows, err := d.nextListed(ctx, prepared{statement}, q, p)
-		if err != nil || len(rows) == 0 {
+		if err != nil {
 			return err
 		}
-		row := engine.Row(rows[0])
-		if !take(&row) {
+		for i := range rows {
+			row := engine.Row(rows[i])
+			if !take(&row) {
+				return nil
+			}
+			p.Lower = successor(row.BusinessID)
+		}
+		if len(rows) < int(p.RowLimit) {
 			return nil
 		}
-		p.Lower = successor(row.BusinessID)
 	}
 	return nil
 }
 
-// nextListed reads the next row of a list by its prepared statement.
+// nextListed reads the next rows of a list by its prepared statement.
 func (d *Driver) nextListed(
 	ctx context.Context, statement prepared, q *engine.ListQuery, p dbsqlc.ListAlarmsParams,
 ) ([]dbsqlc.Alarm, error) {
@@ -92,9 +95,13 @@ func (d *Driver) ReadListBound(ctx context.Context, q *engine.ListQuery, entries
 // ReadAlarmsOf reads the rows one by one: in this process, a statement for each key costs as much as one for all
 // (GetAlarm).
 func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.Row, error) {
+	statement, err := d.reading.prepare(ctx, dbsqlc.GetAlarm)
+	if err != nil {
+		return nil, err
+	}
 	var found []engine.Row
 	for _, k := range keys {
-		row, err := d.q.GetAlarm(ctx, d.reads,
+		row, err := d.q.GetAlarm(ctx, prepared{statement},
 			dbsqlc.GetAlarmParams{Application: k.Application, BusinessID: k.BusinessID})
 		switch {
 		case err == nil:
