@@ -15,7 +15,7 @@
 //  2. The filter is frozen: a job changes no alarm that was created after Filter.FrozenAt. It shifts no alarm that has
 //     changed since then, so it shifts no alarm twice.
 //  3. The row says up to which position the job is done. A node that takes the job over begins there. All ops may be
-//     repeated.
+//     repeated. While the alarms of a page are changed, the next page is read.
 //  4. A node writes the row after each page, and so renews its lease. Two nodes may work on one job for the time of a
 //     page; that does no harm.
 //  5. The start of a job, and a person's stop, are acts of the audit, in the transaction of the row. The single changes

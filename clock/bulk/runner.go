@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -125,9 +126,11 @@ func (r *Runner) take(ctx context.Context, record clock.JobRecord, now clock.Ins
 
 // work changes page after page, until the job ends, another node has written its row, or ctx ends.
 func (r *Runner) work(ctx context.Context, j *Job) error {
+	var ahead *page
 	for j.EndedAt == clock.NoInstant {
 		if !j.Stop {
-			err := r.page(ctx, j)
+			var err error
+			ahead, err = r.page(ctx, j, ahead)
 			if ctx.Err() != nil {
 				return r.leave(ctx, j)
 			}
@@ -181,31 +184,59 @@ func (r *Runner) leave(ctx context.Context, j *Job) error {
 	return err
 }
 
-// page changes the alarms of the next page, and notes the position behind it. After an error the job stands before the
-// page.
-func (r *Runner) page(ctx context.Context, j *Job) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseTime-time.Second)
-	defer cancel()
-	after := clock.ListPosition{}
-	if j.Cursor != "" {
-		var err error
-		if after, err = clock.DecodeCursor(j.Application, j.Cursor); err != nil {
-			return err
-		}
-	}
-	var keys []clock.Key
-	next, err := r.alarms.List(ctx, j.list(after), func(a *clock.Alarm) bool {
-		if j.admits(a) {
-			keys = append(keys, a.Key)
+// page is a part of the alarms that a filter selects.
+type page struct {
+	keys []clock.Key
+	next clock.ListPosition // zero: no alarm follows
+}
+
+// read reads the page behind a position.
+func (r *Runner) read(ctx context.Context, f *Filter, after clock.ListPosition) (*page, error) {
+	p := &page{}
+	var err error
+	p.next, err = r.alarms.List(ctx, f.list(after), func(a *clock.Alarm) bool {
+		if f.admits(a) {
+			p.keys = append(p.keys, a.Key)
 		}
 		return true
 	})
-	if err != nil {
-		return err
+	return p, err
+}
+
+// first reads the page at which the job stands.
+func (r *Runner) first(ctx context.Context, j *Job) (*page, error) {
+	if j.Cursor == "" {
+		return r.read(ctx, &j.Filter, clock.ListPosition{})
 	}
-	changed, refused, err := r.change(ctx, &j.Document, keys)
+	after, err := clock.DecodeCursor(j.Application, j.Cursor)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	return r.read(ctx, &j.Filter, after)
+}
+
+// page changes the alarms of a page, nil: the page at which the job stands, and notes the position behind it. After an
+// error the job stands before the page. Meanwhile it reads the page that follows, and returns it; nil if it could not.
+func (r *Runner) page(ctx context.Context, j *Job, p *page) (ahead *page, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseTime-time.Second)
+	defer cancel()
+	if p == nil {
+		if p, err = r.first(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	var reading sync.WaitGroup
+	if !p.next.IsZero() {
+		reading.Go(func() {
+			if following, err := r.read(ctx, &j.Filter, p.next); err == nil {
+				ahead = following
+			}
+		})
+	}
+	changed, refused, err := r.change(ctx, &j.Document, p.keys)
+	reading.Wait()
+	if err != nil {
+		return nil, err
 	}
 	j.Changed += changed
 	for code, n := range refused {
@@ -214,12 +245,12 @@ func (r *Runner) page(ctx context.Context, j *Job) error {
 		}
 		j.Refused[code] += n
 	}
-	if next.IsZero() {
+	if p.next.IsZero() {
 		j.EndedAt, err = r.now()
-		return err
+		return nil, err
 	}
-	j.Cursor = clock.EncodeCursor(j.Application, next)
-	return nil
+	j.Cursor = clock.EncodeCursor(j.Application, p.next)
+	return ahead, nil
 }
 
 // change submits an op for each key, and counts the outcomes. Ops without a decision are repeated until ctx ends,

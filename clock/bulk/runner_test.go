@@ -27,6 +27,8 @@ type scripted struct {
 	script map[string][]error // by business id
 	jobs   map[string]clock.JobRecord
 	lists  int // reads of the alarms
+	paged  int // alarms of a page; 0: all
+	broken int // number of the read that fails; 0: none
 }
 
 func (s *scripted) List(
@@ -34,9 +36,18 @@ func (s *scripted) List(
 ) (clock.ListPosition, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lists++
+	if s.lists++; s.lists == s.broken {
+		return clock.ListPosition{}, clock.Unavailable(errors.New("connection refused"))
+	}
+	passed := 0
 	for _, id := range s.ids {
+		if id <= q.After.BusinessID {
+			continue
+		}
 		take(&clock.Alarm{Key: clock.Key{Application: q.Application, BusinessID: id}})
+		if passed++; passed == s.paged && id != s.ids[len(s.ids)-1] {
+			return clock.ListPosition{BusinessID: id}, nil
+		}
 	}
 	return clock.ListPosition{}, nil
 }
@@ -204,6 +215,20 @@ func TestAlarmWithoutDecisionHoldsTheJob(t *testing.T) {
 			t.Errorf("the page was read %d times in a minute", s.lists)
 		}
 	})
+}
+
+// While a page is changed, the next one is read. If that fails, the page is read in its turn.
+func TestJobReadsPagesAhead(t *testing.T) {
+	for broken, lists := range map[int]int{0: 3, 2: 4, 3: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{ids: []string{"a", "b", "c", "d", "e"}, paged: 2, broken: broken,
+				jobs: map[string]clock.JobRecord{}}
+			j := s.run(t, Cancel, time.Minute)
+			if j.Status != Done || j.Changed != 5 || s.lists != lists {
+				t.Errorf("read %d failed: the job is %s, %d changed, %d reads", broken, j.Status, j.Changed, s.lists)
+			}
+		})
+	}
 }
 
 func TestRingingAlarmsAreStopped(t *testing.T) {
