@@ -152,8 +152,8 @@ test-browser: ## what web pages can do to clockd, with Chromium (build tag brows
 	  -- -tags=browser -run='^TestBrowser' -count=1
 
 .PHONY: test-console
-test-console: build ## the console in Chromium against a clockd on SQLite; needs chromium, node and npm; SHOTS=FOLDER keeps screenshots
-	tools/console/check $(SHOTS)
+test-console: build ## the console in Chromium against a clockd on SQLite; needs chromium, node and npm; SHOTS=FOLDER keeps screenshots, CROWD=1000000 sets a million alarms first
+	CROWD=$(CROWD) tools/console/check $(SHOTS)
 
 # promtool is taken out of Debian's package, which is not installed, because the package would start a Prometheus.
 .PHONY: test-rules

@@ -1,7 +1,8 @@
 // Opens the console in Chromium, visits every page and carries out every action against a clockd on SQLite. It fails at a violation of the content
 // security policy, at an error in the browser's log, and at a violation of accessibility that axe finds.
 //
-// check.mjs [FOLDER]: with a folder, it keeps screenshots of all pages there, in light and dark.
+// check.mjs [FOLDER]: with a folder, it keeps screenshots of all pages there, in light and dark. CROWD is the number of alarms in one more application
+// (1500).
 
 import {createServer, request as forward} from 'node:http';
 import {execFileSync, execSync} from 'node:child_process';
@@ -10,9 +11,10 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import {chromium} from 'playwright-core';
 import {startIssuer} from './issuer.mjs';
-import {alarm, hostileID, listen, program, seed, startService, until} from './service.mjs';
+import {alarm, fill, hostileID, listen, program, seed, startService, until} from './service.mjs';
 
 const screenshots = process.argv[2];
+const crowd = Number(process.env.CROWD || 1500); // alarms of one more application
 const axe = await readFile(path.join(import.meta.dirname, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const allRules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const prefix = '/tools/clock';
@@ -81,6 +83,15 @@ async function confirmed(page, button, note = '') {
   if (await typed.count()) await typed.fill(await page.locator('dialog label strong').innerText());
   await page.locator('dialog button.primary').click();
   return text;
+}
+
+/** Presses Tab until the element has the focus, as a person with a keyboard alone does. */
+async function tabTo(page, selector) {
+  for (let i = 0; i < 400; i++) {
+    if (await page.evaluate(s => document.activeElement.matches(s), selector)) return;
+    await page.keyboard.press('Tab');
+  }
+  assert.fail(`Tab does not come to ${selector}`);
 }
 
 const view = (name, state = {}) => `?${new URLSearchParams({view: name, ...state})}`;
@@ -225,6 +236,63 @@ const checks = {
     if (screenshots) await page.screenshot({path: path.join(screenshots, 'life.png'), fullPage: true});
     await visit(page, service.url, view('audit', {application: 'shop'}));
     assert.match(await page.innerText('tbody tr:first-child'), /cancel[\s\S]*acted[\s\S]*the customer called/);
+  },
+
+  async 'a person with a keyboard alone finds, changes and lists alarms'({browser, faults, service}) {
+    const page = await openTab(browser, faults);
+    const keys = async (...all) => { for (const key of all) await page.keyboard.press(key); };
+    const act = async (button, note) => { // as a person who knows no other key than Tab and Enter
+      await tabTo(page, button);
+      await keys('Enter');
+      await page.waitForSelector('dialog[open] #note');
+      await tabTo(page, '#note');
+      await page.keyboard.type(note);
+      await keys('Enter');
+      await page.waitForSelector('.notice.done');
+    };
+    await visit(page, service.url, '');
+    await keys('/');
+    await page.keyboard.type('crowd-000007');
+    await keys('Enter');
+    await page.waitForSelector('.timeline');
+    for (const [action, after] of [['pause', 'paused'], ['resume', 'scheduled'], ['cancel', 'cancelled']]) {
+      await act(`[data-action=${action}]`, `${action} by keyboard`);
+      await page.waitForSelector(`.summary .badge.${after}`);
+    }
+    await keys('g', 'a');
+    await page.waitForSelector('#application');
+    await tabTo(page, '#application');
+    await page.keyboard.type('crowd');
+    await tabTo(page, 'input[value=scheduled]');
+    await keys('Space');
+    await tabTo(page, '.filter button[type=submit]');
+    await keys('Enter');
+    await page.waitForSelector('tbody tr');
+    await tabTo(page, 'tbody tr:nth-child(2) input');
+    await keys('Space');
+    await tabTo(page, '.selection [data-action=pause]');
+    await keys('Enter');
+    await page.waitForSelector('dialog[open] button.primary');
+    await tabTo(page, 'dialog button.primary');
+    await keys('Enter');
+    await page.waitForSelector('.notice.done');
+    await tabTo(page, 'summary');
+    await keys('Enter');
+    await tabTo(page, '[data-bulk=shift]');
+    await keys('Enter');
+    await page.waitForSelector('dialog[open] #asked-shift');
+    await tabTo(page, '#asked-shift');
+    await keys('Control+a');
+    await page.keyboard.type('2h');
+    await keys('Enter');
+    await page.waitForSelector('dialog[open] #typed', {timeout: 60_000});
+    await tabTo(page, '#typed');
+    await page.keyboard.type('crowd');
+    await keys('Enter');
+    await page.waitForSelector('.summary .badge.rung', {timeout: 600_000});
+    const moved = (crowd - 2).toLocaleString('en'); // one is cancelled, and one is paused
+    assert.match(await page.innerText('.summary'), new RegExp(`\\b${moved} alarms shifted`)); // a count of a million ends early
+    await page.context().close();
   },
 
   async 'a backfill takes a range in the time zone of the page'({page, service}) {
@@ -428,7 +496,8 @@ const checks = {
     assert.match(await page.innerText('main'), /no stock/);
   },
 
-  async 'links lead to the alarms of the next hour and the next days'({page, service}) {
+  async 'links lead to the alarms of the next hour and the next days'({browser, faults, service}) {
+    const page = await openTab(browser, faults);
     const at = '2030-03-09T22:30:00Z'; // half past eleven in Berlin
     for (const [id, ring_at] of [['soon', '2030-03-09T23:00:00Z'], ['night', '2030-03-10T04:30:00Z'], ['day', '2030-03-10T12:00:00Z'], ['far', '2030-03-20T12:00:00Z']]) await service.call('PUT', alarm('times', id), {ring_at});
     await page.clock.setFixedTime(at);
@@ -442,7 +511,7 @@ const checks = {
       await page.waitForSelector('main .empty, tbody tr');
       assert.deepEqual(await page.locator('tbody a.id').allInnerTexts(), ids, `${link} in ${zone}`);
     }
-    await page.unrouteAll();
+    await page.context().close();
   },
 
   async 'the audit has the acts'({page, service}) {
@@ -889,6 +958,7 @@ async function run() {
   let failed = 0;
   try {
     await seed(service);
+    await fill(service, 'crowd', crowd);
     const chosen = process.env.ONLY ? Object.entries(checks).filter(([name]) => name.includes(process.env.ONLY)) : Object.entries(checks);
     const all = [];
     const page = await openTab(browser, all);

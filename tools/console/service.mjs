@@ -96,6 +96,16 @@ export async function seed(service) {
   await listening.stop();
 }
 
+/** Sets this many alarms of an application, due in a day. */
+export async function fill(service, application, number) {
+  for (let from = 0; from < number; from += 100_000) {
+    const lines = Array.from({length: Math.min(100_000, number - from)}, (_, i) => `{"business_id":"crowd-${String(from + i).padStart(6, '0')}","delay":"${24 + i % 48}h"}\n`);
+    const response = await fetch(`${service.url}/v1/applications/${application}/alarms`, {method: 'POST', headers: {'Content-Type': 'application/x-ndjson'}, body: lines.join('')});
+    const failed = (await response.text()).split('\n').filter(line => line && !line.includes('"status":201'));
+    if (failed.length > 0) throw new Error(`set alarms: ${failed[0]}`);
+  }
+}
+
 /** Subscribes to an application's rings and answers them as their text says. */
 export function listen(service, application) {
   const leaving = new AbortController();
