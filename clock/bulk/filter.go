@@ -87,6 +87,15 @@ func (f *Filter) list(after clock.ListPosition) clock.ListQuery {
 	}
 }
 
+// lasting reports whether an alarm that the filter selects stays selected until its op decides, whatever changes
+// meanwhile. So it may be read some time before.
+func (f *Filter) lasting() bool {
+	return f.Action == Shift || !f.byDue() && len(f.States) == len(actionStates[f.Action])
+}
+
+// byDue reports whether the filter has a due range.
+func (f *Filter) byDue() bool { return f.DueAfter != clock.NoInstant || f.DueBefore != clock.NoInstant }
+
 // admits reports whether the filter selects a listed alarm.
 func (f *Filter) admits(a *clock.Alarm) bool {
 	if f.Action == Shift {

@@ -145,21 +145,26 @@ func (j *Job) RefusedTotal() (total int) {
 	return total
 }
 
-// op returns the op that changes an alarm.
-func (d *Document) op(k clock.Key) clock.Op {
+// op returns the op that changes an alarm. With a due range it does not change an alarm that was set anew since it was
+// read, because it may be due at another time.
+func (d *Document) op(a selected) clock.Op {
+	k, condition := a.Key, clock.Condition{}
+	if d.byDue() {
+		condition = clock.Condition{Kind: clock.AtGeneration, Generation: a.generation}
+	}
 	switch d.Action {
 	case Kick:
-		return clock.Op{Kick: &clock.Kick{Key: k}, WithoutPayload: true}
+		return clock.Op{Kick: &clock.Kick{Key: k, If: condition}, WithoutPayload: true}
 	case Discard:
-		return clock.Op{Discard: &clock.Discard{Key: k}, WithoutPayload: true}
+		return clock.Op{Discard: &clock.Discard{Key: k, If: condition}, WithoutPayload: true}
 	case Pause:
-		return clock.Op{Pause: &clock.Pause{Key: k, By: d.By}, Note: d.Note, WithoutPayload: true}
+		return clock.Op{Pause: &clock.Pause{Key: k, If: condition, By: d.By}, Note: d.Note, WithoutPayload: true}
 	case Resume:
-		return clock.Op{Resume: &clock.Resume{Key: k}, WithoutPayload: true}
+		return clock.Op{Resume: &clock.Resume{Key: k, If: condition}, WithoutPayload: true}
 	case Shift:
 		by := time.Duration(d.ShiftMillis) * time.Millisecond
 		return clock.Op{Shift: &clock.Shift{Key: k, By: by, UnchangedSince: d.FrozenAt}, WithoutPayload: true}
 	default:
-		return clock.Op{Cancel: &clock.Cancel{Key: k, Brief: true}, WithoutPayload: true}
+		return clock.Op{Cancel: &clock.Cancel{Key: k, If: condition, Brief: true}, WithoutPayload: true}
 	}
 }

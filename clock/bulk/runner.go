@@ -186,8 +186,14 @@ func (r *Runner) leave(ctx context.Context, j *Job) error {
 
 // page is a part of the alarms that a filter selects.
 type page struct {
-	keys []clock.Key
-	next clock.ListPosition // zero: no alarm follows
+	alarms []selected
+	next   clock.ListPosition // zero: no alarm follows
+}
+
+// selected is an alarm as it was read.
+type selected struct {
+	clock.Key
+	generation int64
 }
 
 // read reads the page behind a position.
@@ -196,7 +202,7 @@ func (r *Runner) read(ctx context.Context, f *Filter, after clock.ListPosition) 
 	var err error
 	p.next, err = r.alarms.List(ctx, f.list(after), func(a *clock.Alarm) bool {
 		if f.admits(a) {
-			p.keys = append(p.keys, a.Key)
+			p.alarms = append(p.alarms, selected{a.Key, a.Generation})
 		}
 		return true
 	})
@@ -216,7 +222,8 @@ func (r *Runner) first(ctx context.Context, j *Job) (*page, error) {
 }
 
 // page changes the alarms of a page, nil: the page at which the job stands, and notes the position behind it. After an
-// error the job stands before the page. Meanwhile it reads the page that follows, and returns it; nil if it could not.
+// error the job stands before the page. Meanwhile it reads the page that follows if the filter is lasting, and returns it,
+// else nil.
 func (r *Runner) page(ctx context.Context, j *Job, p *page) (ahead *page, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTime-time.Second)
 	defer cancel()
@@ -226,14 +233,14 @@ func (r *Runner) page(ctx context.Context, j *Job, p *page) (ahead *page, err er
 		}
 	}
 	var reading sync.WaitGroup
-	if !p.next.IsZero() {
+	if j.lasting() && !p.next.IsZero() {
 		reading.Go(func() {
 			if following, err := r.read(ctx, &j.Filter, p.next); err == nil {
 				ahead = following
 			}
 		})
 	}
-	changed, refused, err := r.change(ctx, &j.Document, p.keys)
+	changed, refused, err := r.change(ctx, &j.Document, p.alarms)
 	reading.Wait()
 	if err != nil {
 		return nil, err
@@ -253,20 +260,20 @@ func (r *Runner) page(ctx context.Context, j *Job, p *page) (ahead *page, err er
 	return ahead, nil
 }
 
-// change submits an op for each key, and counts the outcomes. Ops without a decision are repeated until ctx ends,
+// change submits an op for each alarm, and counts the outcomes. Ops without a decision are repeated until ctx ends,
 // because the database or the queue of writes is at fault. An op whose row stayed locked is refused: it has waited as a
 // request does.
 func (r *Runner) change(
-	ctx context.Context, d *Document, keys []clock.Key,
+	ctx context.Context, d *Document, alarms []selected,
 ) (changed int, refused map[string]int, err error) {
 	refused = map[string]int{}
 	unconfirmed := map[clock.Key]bool{}
 	for {
-		pending := make([]*clock.Pending, len(keys))
-		for i, k := range keys {
-			pending[i] = r.alarms.Submit(ctx, d.op(k))
+		pending := make([]*clock.Pending, len(alarms))
+		for i, a := range alarms {
+			pending[i] = r.alarms.Submit(ctx, d.op(a))
 		}
-		var again []clock.Key
+		var again []selected
 		for i, p := range pending {
 			_, err := p.Wait(ctx)
 			switch e, is := errors.AsType[*clock.Error](err); {
@@ -275,18 +282,18 @@ func (r *Runner) change(
 			case !is ||
 				!errors.Is(err, clock.ErrRowLocked) &&
 					(errors.Is(err, clock.ErrUnavailable) || errors.Is(err, clock.ErrUnconfirmed)):
-				again = append(again, keys[i])
+				again = append(again, alarms[i])
 				if errors.Is(err, clock.ErrUnconfirmed) {
-					unconfirmed[keys[i]] = true
+					unconfirmed[alarms[i].Key] = true
 				}
-			case unconfirmed[keys[i]] && (errors.Is(err, clock.ErrConflict) || errors.Is(err, clock.ErrPrecondition)):
+			case unconfirmed[alarms[i].Key] && (errors.Is(err, clock.ErrConflict) || errors.Is(err, clock.ErrPrecondition)):
 				changed++ // by the try whose outcome was unknown
 			case errors.Is(err, clock.ErrPrecondition): // it has changed since the filter was frozen, so the filter does not select it
 			default:
 				refused[e.Code]++
 			}
 		}
-		if keys = again; len(keys) == 0 {
+		if alarms = again; len(alarms) == 0 {
 			return changed, refused, nil
 		}
 		select {
