@@ -50,6 +50,8 @@ func TestAuditShowsActs(t *testing.T) {
 	h.expect(422, clock.CodeOutOfRange, "GET", "/v1/audit?limit=1001", "", all)
 	h.expect(200, "", "GET", "/v1/audit?application=shop&subject=a%2Fb", "", shop)
 	h.expect(422, clock.CodeInvalidValue, "GET", "/v1/audit?subject=a", "", all)
+	h.expect(422, clock.CodeInvalidValue, "GET", "/v1/audit?application=shop&subject=a%00", "", all)
+	h.expect(422, clock.CodeInvalidValue, "GET", "/v1/audit?application=shop&subject=%ff", "", all)
 	h.expect(422, clock.CodeInvalidValue, "GET", "/v1/audit?action=cancelled", "", all)
 	want := []clock.ActsQuery{
 		{Limit: clock.DefaultActsLimit}, {Limit: 3}, {Application: "shop", BeforeID: 8, Limit: 2},

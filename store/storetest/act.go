@@ -102,6 +102,8 @@ func testActs(t *testing.T, f *fixture) {
 	same(t, "newest act on an alarm", f.acts(onA), alarms[1:2])
 	same(t, "acts on an alarm of another application",
 		len(f.acts(clock.ActsQuery{Application: "bank", Subject: "a", Limit: 10})), 0)
+	same(t, "acts on an alarm whose id has a blank more",
+		len(f.acts(clock.ActsQuery{Application: app, Subject: "a ", Limit: 10})), 0)
 	same(t, "acts on an alarm whose id differs in its last character",
 		f.acts(clock.ActsQuery{Application: app, Subject: "b’", Limit: 10}), alarms[2:3])
 	same(t, "report", f.report(`SELECT done_at, actor, token, origin, action, application, subject, request_id FROM audit_report WHERE action = 'resume' ORDER BY id`), [][]string{

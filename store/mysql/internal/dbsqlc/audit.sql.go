@@ -161,7 +161,7 @@ func (q *Queries) ListActsOf(ctx context.Context, db DBTX, arg ListActsOfParams)
 
 const ListActsOn = `-- name: ListActsOn :many
 SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
-FROM audit WHERE application = ? AND subject = ? AND id < ? ORDER BY id DESC LIMIT ?
+FROM audit WHERE application = ? AND subject = ? AND LENGTH(subject) = LENGTH(?) AND id < ? ORDER BY id DESC LIMIT ?
 `
 
 type ListActsOnParams struct {
@@ -171,11 +171,12 @@ type ListActsOnParams struct {
 	Limit       int32
 }
 
-// Reads acts on a subject of an application, the newest first.
+// Reads acts on a subject of an application, the newest first. The comparison of lengths leaves out subjects with further blanks at the end.
 // Index: audit_subject. Rows: up to the limit.
 func (q *Queries) ListActsOn(ctx context.Context, db DBTX, arg ListActsOnParams) ([]Audit, error) {
 	rows, err := db.QueryContext(ctx, ListActsOn,
 		arg.Application,
+		arg.Subject,
 		arg.Subject,
 		arg.BeforeID,
 		arg.Limit,
