@@ -15,7 +15,7 @@ type Event struct {
 	RingNo     int       `json:"ring_no"` // of a try, a ring or its answer; else 0
 	Detail     string    `json:"detail"`  // outcome and error of a try, reason of an end, or note of a person; may be empty
 	By         string    `json:"by"`      // who answered, or acted; may be empty
-	Job        string    `json:"job"`     // id of the bulk job that acted; may be empty
+	Job        string    `json:"job"`     // of bulk, the start of a job that may have changed the alarm: its id
 }
 
 // Life is what is known about the life of an alarm.

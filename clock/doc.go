@@ -74,7 +74,7 @@
 //	decisions   the effect of each op, and of each ring's outcome, on the row
 //	            decide.go decide_answer.go decide_resend.go decide_dead.go decide_pause.go decide_trigger.go decide_backfill.go decide_shift.go decide_recompute.go decision.go fate.go occurrence.go
 //	requests    what applications and people ask, and its validation
-//	            op.go act.go event.go event_bulk.go set.go cancel.go answer.go resend.go kick.go pause.go trigger.go backfill.go shift.go recompute.go condition.go defaults.go quota.go cursor.go traceparent.go
+//	            op.go act.go event.go set.go cancel.go answer.go resend.go kick.go pause.go trigger.go backfill.go shift.go recompute.go condition.go defaults.go quota.go cursor.go traceparent.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go payloaddepth.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
 //	            past.go instant.go limits.go errors.go jobrecord.go nodestep.go targetkind.go blocker.go

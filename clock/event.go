@@ -31,6 +31,8 @@ const (
 	EventDiscarded     EventKind = "discarded"
 	EventBackfilled    EventKind = "backfilled"
 	EventBackfillEnded EventKind = "backfill_ended"
+
+	EventBulk EventKind = "bulk" // the start of a bulk job that may have changed the alarm
 )
 
 // eventOfAction has the event of each action on an alarm that the audit records.
@@ -52,14 +54,22 @@ type Event struct {
 	RingNo int    // of a try, a ring or its answer; else, and where it is not known, 0
 	Detail string // outcome and error of a try, reason of an end, or note of a person; may be empty
 	By     string // who answered, or acted; may be empty
-	Job    string // id of the bulk job that acted; may be empty
+	Job    string // of EventBulk: its id
 }
 
-// Events returns what the row, its attempts, the acts on it and the bulk jobs whose filters select it tell about the
-// alarm's life, in the order of time. No event is stored for it: a set, a ring and a cancel of an application write
-// their row alone. A change that overwrites the row keeps the former generation in it (PastGenerations). The events
-// have the newest generations, but not each change within them, such as a pause before its resume. A restore raises
-// generations without a change of the alarm.
+// BulkAct is the start of a bulk job that may have changed an alarm. It writes nothing for a single alarm.
+type BulkAct struct {
+	Job  string // id
+	At   Instant
+	What string // action and note
+	By   string
+}
+
+// Events returns what the row, its attempts, the acts on it and the bulk jobs tell about the alarm's life, in the order
+// of time. No event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that
+// overwrites the row keeps the former generation in it (PastGenerations). The events have the newest generations, but
+// not each change within them, such as a pause before its resume. A restore raises generations without a change of the
+// alarm.
 func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 	var acted, begins, ends []Event
 	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm
@@ -86,12 +96,28 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 		})
 	}
 	events := slices.Concat(begins, acted)
+	for i := range jobs {
+		events = append(events, Event{
+			At: jobs[i].At, Kind: EventBulk, Generation: a.generationAt(jobs[i].At), RingAt: NoInstant, Detail: jobs[i].What,
+			By: jobs[i].By, Job: jobs[i].Job,
+		})
+	}
 	for i := range a.Attempts {
 		events = append(events, a.Attempts[i].event())
 	}
 	events = append(events, ends...)
 	slices.SortStableFunc(events, func(x, y Event) int { return int(min(max(x.At-y.At, -1), 1)) })
-	return a.addBulk(events, jobs)
+	return events
+}
+
+// generationAt returns the generation that the alarm had at an instant, the oldest known one for an earlier instant.
+func (a *Alarm) generationAt(at Instant) int64 {
+	for _, g := range a.Past.List() {
+		if at < g.ReplacedAt {
+			return g.Generation
+		}
+	}
+	return a.Generation
 }
 
 // events returns the last ring of the generation, its answer and its end. An end that an act tells is left out.

@@ -56,13 +56,7 @@ func (j *Job) stopAct(now clock.Instant, by clock.Actor) clock.Act {
 	}
 }
 
-// kinds has the event of each action in the life of an alarm.
-var kinds = map[Action]clock.EventKind{
-	Cancel: clock.EventCancelled, Kick: clock.EventKicked, Discard: clock.EventDiscarded, Pause: clock.EventPaused,
-	Resume: clock.EventResumed, Shift: clock.EventSet,
-}
-
-// On returns the newest jobs whose filters may have selected the alarm.
+// On returns the starts of the newest jobs that may have changed the alarm.
 func (r *Runner) On(ctx context.Context, a *clock.Alarm) ([]clock.BulkAct, error) {
 	records, err := r.store.Jobs(ctx, readJobs)
 	if err != nil {
@@ -70,28 +64,27 @@ func (r *Runner) On(ctx context.Context, a *clock.Alarm) ([]clock.BulkAct, error
 	}
 	var acts []clock.BulkAct
 	for _, record := range records {
-		if record.EndedAt != clock.NoInstant && record.EndedAt < a.CreateTime {
+		if a.UpdateTime < record.CreatedAt { // it has not changed since
 			continue
 		}
-		if j, err := jobOf(record); err == nil && j.reached(a) {
-			acts = append(acts, clock.BulkAct{
-				Job: j.ID, Begun: j.CreatedAt, Ended: j.EndedAt, Kind: kinds[j.Action],
-				Shift: time.Duration(j.ShiftMillis) * time.Millisecond, DueAfter: j.DueAfter, DueBefore: j.DueBefore,
-				By: j.By, Note: j.Note,
-			})
+		if j, err := jobOf(record); err == nil && j.mayHaveChanged(a) {
+			acts = append(acts, clock.BulkAct{Job: j.ID, At: j.CreatedAt, What: j.what(), By: j.By})
 		}
 	}
 	return acts, nil
 }
 
-// reached reports whether the filter selects the name and the age of an alarm, and the job has come as far.
-func (j *Job) reached(a *clock.Alarm) bool {
-	if j.Application != a.Application || !strings.HasPrefix(a.BusinessID, j.Prefix) || a.CreateTime > j.FrozenAt {
-		return false
+// mayHaveChanged reports whether the job's application, prefix and time are such that it may have changed an alarm.
+func (j *Job) mayHaveChanged(a *clock.Alarm) bool {
+	nothing := j.EndedAt != clock.NoInstant && !j.Left && j.Changed == 0
+	return !nothing && j.Application == a.Application && strings.HasPrefix(a.BusinessID, j.Prefix) &&
+		a.CreateTime <= j.FrozenAt
+}
+
+// what returns the action, with the note.
+func (j *Job) what() string {
+	if j.Note == "" {
+		return string(j.Action)
 	}
-	if j.EndedAt != clock.NoInstant && !j.Left {
-		return true
-	}
-	position, err := clock.DecodeCursor(j.Application, j.Cursor)
-	return err == nil && (position.BusinessID == "" || a.BusinessID <= position.BusinessID)
+	return string(j.Action) + ": " + j.Note
 }

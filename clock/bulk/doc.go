@@ -15,11 +15,12 @@
 //  2. The filter is frozen: a job changes no alarm that was created after Filter.FrozenAt. It shifts no alarm that has
 //     changed since then, so it shifts no alarm twice.
 //  3. The row says up to which position the job is done. A node that takes the job over begins there. All ops may be
-//     repeated. While the alarms of a page are changed, the next page is read.
+//     repeated. While the alarms of a page are changed, the next page is read, if its alarms stay selected whatever
+//     changes meanwhile. With a due range, an op changes only the generation that was read.
 //  4. A node writes the row after each page, and so renews its lease. Two nodes may work on one job for the time of a
 //     page; that does no harm.
 //  5. The start of a job, and a person's stop, are acts of the audit, in the transaction of the row. The single changes
-//     are none: the events of an alarm are inferred from the jobs that may have changed it (Runner.On).
+//     are none: the events of an alarm have the starts of the jobs that may have changed it (Runner.On).
 //  6. An application has a limit of jobs that have not ended (maxOpen), so it does not keep those of others waiting.
 //
 // # Failures, effects, recovery

@@ -231,6 +231,34 @@ func TestJobReadsPagesAhead(t *testing.T) {
 	}
 }
 
+// A page is read ahead only if its alarms stay selected. An alarm that may have left the due range since it was read is
+// changed only at the generation that was read.
+func TestStaleSelectionsChangeNothing(t *testing.T) {
+	all, some := filter("shop", Cancel), filter("shop", Cancel)
+	some.States = []clock.State{clock.Paused}
+	due, shift := filter("shop", Cancel), filter("shop", Shift)
+	due.DueBefore, shift.DueAfter, shift.ShiftMillis = 100, 100, 1
+	for _, c := range []struct {
+		filter             Filter
+		lasting, condition bool
+	}{{all, true, false}, {some, false, false}, {due, false, true}, {shift, true, false}} {
+		if err := c.filter.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.filter.lasting(); got != c.lasting {
+			t.Errorf("%+v: lasting %t", c.filter, got)
+		}
+		op := (&Document{Filter: c.filter}).op(selected{clock.Key{}, 7})
+		if op.Cancel != nil && (op.Cancel.If == clock.Condition{Kind: clock.AtGeneration, Generation: 7}) != c.condition {
+			t.Errorf("%+v: the op is %+v", c.filter, op.Cancel)
+		}
+	}
+	due.Action = Pause
+	if op := (&Document{Filter: due}).op(selected{clock.Key{}, 7}); op.Pause.If.Generation != 7 {
+		t.Errorf("the pause is %+v", op.Pause)
+	}
+}
+
 func TestRingingAlarmsAreStopped(t *testing.T) {
 	for action, may := range map[Action]bool{Cancel: true, Pause: true, Resume: false, Kick: false, Shift: false} {
 		f := Filter{Application: "shop", Action: action, DueAfter: clock.NoInstant, DueBefore: clock.NoInstant}
@@ -295,28 +323,25 @@ func TestJobsAreChosenByApplication(t *testing.T) {
 	}
 }
 
-// An alarm has the jobs that have come to it: those of its application and its business id, begun after it was created.
+// An alarm has the jobs that may have changed it: those of its application and its business id, begun after it was
+// created and before its last change.
 func TestJobsOnAnAlarm(t *testing.T) {
 	t.Parallel()
 	s := &scripted{jobs: map[string]clock.JobRecord{}}
-	before := func(id string) string { return clock.EncodeCursor("shop", clock.ListPosition{BusinessID: id}) }
-	byDue := clock.EncodeCursor("shop", clock.ListPosition{DueTime: 5, DueRank: 1, DueID: 1})
 	for id, change := range map[string]func(*Job){
-		"done":             func(*Job) {},
-		"shift":            func(j *Job) { j.Action, j.ShiftMillis, j.States = Shift, 1500, nil },
-		"of a prefix":      func(j *Job) { j.Prefix = "order-" },
-		"of others":        func(j *Job) { j.Prefix = "card-" },
-		"of bank":          func(j *Job) { j.Application = "bank" },
-		"frozen before":    func(j *Job) { j.FrozenAt = 99 },
-		"ended before":     func(j *Job) { j.EndedAt = 99 },
-		"running, reached": func(j *Job) { j.EndedAt, j.Cursor = clock.NoInstant, before("order-7") },
-		"running, not yet": func(j *Job) { j.EndedAt, j.Cursor = clock.NoInstant, before("order-6") },
-		"waiting":          func(j *Job) { j.EndedAt = clock.NoInstant },
-		"stopped":          func(j *Job) { j.Left, j.Cursor = true, before("order-6") },
-		"stopped, by due":  func(j *Job) { j.Left, j.Cursor = true, byDue },
+		"done":              func(*Job) {},
+		"without a note":    func(j *Job) { j.Note = "" },
+		"of a prefix":       func(j *Job) { j.Prefix = "order-" },
+		"of others":         func(j *Job) { j.Prefix = "card-" },
+		"of bank":           func(j *Job) { j.Application = "bank" },
+		"frozen before":     func(j *Job) { j.FrozenAt = 99 },
+		"after the change":  func(j *Job) { j.CreatedAt, j.FrozenAt = 151, 151 },
+		"running":           func(j *Job) { j.EndedAt, j.Changed = clock.NoInstant, 0 },
+		"changed nothing":   func(j *Job) { j.Changed = 0 },
+		"stopped in a page": func(j *Job) { j.Changed, j.Left = 0, true },
 	} {
-		j := &Job{ID: id, CreatedAt: 98, EndedAt: 200, Document: Document{Filter: filter("shop", Pause), By: "ann"}}
-		j.FrozenAt, j.Note = 100, "stock"
+		j := &Job{ID: id, CreatedAt: 101, EndedAt: 200, Document: Document{Filter: filter("shop", Pause), By: "ann"}}
+		j.FrozenAt, j.Note, j.Changed = 100, "stock", 1
 		change(j)
 		j.record = clock.JobRecord{ID: id, CreatedAt: j.CreatedAt}
 		record, err := j.next()
@@ -327,6 +352,7 @@ func TestJobsOnAnAlarm(t *testing.T) {
 	}
 	s.jobs["unreadable"] = clock.JobRecord{ID: "unreadable", EndedAt: 200, Document: "{"}
 	alarm := &clock.Alarm{Key: clock.Key{Application: "shop", BusinessID: "order-7"}, CreateTime: 100}
+	alarm.UpdateTime = 150
 	acts, err := s.runner().On(t.Context(), alarm)
 	if err != nil {
 		t.Fatal(err)
@@ -334,17 +360,16 @@ func TestJobsOnAnAlarm(t *testing.T) {
 	var ids []string
 	for _, act := range acts {
 		ids = append(ids, act.Job)
-		want := clock.BulkAct{Job: act.Job, Begun: 98, Ended: act.Ended, Kind: clock.EventPaused,
-			DueAfter: clock.NoInstant, DueBefore: clock.NoInstant, By: "ann", Note: "stock"}
-		if act.Job == "shift" {
-			want.Kind, want.Shift = clock.EventSet, 1500*time.Millisecond
+		want := clock.BulkAct{Job: act.Job, At: 101, What: "pause: stock", By: "ann"}
+		if act.Job == "without a note" {
+			want.What = "pause"
 		}
 		if act != want {
 			t.Errorf("got %+v, want %+v", act, want)
 		}
 	}
 	slices.Sort(ids)
-	want := []string{"done", "of a prefix", "running, reached", "shift", "stopped, by due"}
+	want := []string{"done", "of a prefix", "running", "stopped in a page", "without a note"}
 	if !slices.Equal(ids, want) {
 		t.Errorf("jobs %q, want %q", ids, want)
 	}

@@ -52,8 +52,7 @@ func (f *fixedBulk) On(context.Context, *clock.Alarm) ([]clock.BulkAct, error) {
 	if f.broken != nil {
 		return nil, f.broken
 	}
-	return []clock.BulkAct{{Job: "J1", Begun: 1_800_000_000_000, Ended: clock.NoInstant, Kind: clock.EventPaused,
-		By: "ann", Note: "stock", DueAfter: clock.NoInstant, DueBefore: clock.NoInstant}}, nil
+	return []clock.BulkAct{{Job: "J1", At: 1_800_000_000_000, What: "pause: stock", By: "ann"}}, nil
 }
 
 func (f *fixedBulk) Stop(_ context.Context, id string, _ clock.Actor) (*bulk.Job, error) {

@@ -44,7 +44,7 @@ func (s *Server) actsOn(c echo.Context, k clock.Key) ([]clock.Act, error) {
 	return acts, nil
 }
 
-// jobsOn returns the newest bulk jobs that may have changed the alarm; none without jobs.
+// jobsOn returns the starts of the newest bulk jobs that may have changed the alarm; none without jobs.
 func (s *Server) jobsOn(c echo.Context, a *clock.Alarm) ([]clock.BulkAct, error) {
 	if s.bulk == nil {
 		return nil, nil

@@ -64,11 +64,11 @@ func TestEventsHaveTheBulkJobsOnTheAlarm(t *testing.T) {
 	h := start(t, func(su *setup) { su.deps.Bulk = jobs })
 	h.expect(201, "", "PUT", alarms+"/a", `{"delay":"1h"}`)
 	h.store.alter(clock.Key{Application: "shop", BusinessID: "a"}, func(a *clock.Alarm) {
-		a.CreateTime, a.UpdateTime = 1_799_999_999_000, 1_800_000_000_001
+		a.CreateTime = 1_799_999_999_000
 	})
 	body := string(h.expect(200, "", "GET", alarms+"/a/events", "").body)
-	const want = `{"at":"2027-01-15T08:00:00.000Z","event":"paused","generation":1,"ring_at":null,"ring_no":null,` +
-		`"detail":"stock","by":"ann","job":"J1"}]}`
+	const want = `{"at":"2027-01-15T08:00:00.000Z","event":"bulk","generation":1,"ring_at":null,"ring_no":null,` +
+		`"detail":"pause: stock","by":"ann","job":"J1"}]}`
 	if !strings.HasSuffix(strings.TrimSpace(body), want) {
 		t.Errorf("got %s", body)
 	}

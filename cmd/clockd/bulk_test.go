@@ -96,11 +96,12 @@ func TestBulkJobsChangeWhatTheirFilterSelects(t *testing.T) {
 			}
 			var kinds []string
 			for _, e := range life.Events[1:] {
-				if kinds = append(kinds, e.Kind); e.Job == "" || e.By == "" {
-					t.Errorf("%s without its job", e.Kind)
+				if kinds = append(kinds, e.Kind+" "+e.Detail); e.Kind == "bulk" && (e.Job == "" || e.By == "") {
+					t.Errorf("%+v", e)
 				}
 			}
-			if want := []string{"set", "paused", "resumed", "cancelled"}; !slices.Equal(kinds, want) {
+			want := []string{"bulk shift", "set ", "bulk pause", "bulk resume", "bulk cancel", "cancelled "}
+			if !slices.Equal(kinds, want) {
 				t.Errorf("life %v, want %v", kinds, want)
 			}
 			has(run(false, "list"), "STATUS", "shift", "ann", "done")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/clockd/clockd/client"
@@ -45,17 +44,13 @@ func (e *eventsCommand) Run() error {
 	return table.Flush()
 }
 
-// eventDetail returns when the event set the alarm for, its detail, and the bulk job that acted.
+// eventDetail returns the detail of an event, or for when it set the alarm; of a bulk job also its id.
 func eventDetail(e *client.Event) string {
-	var parts []string
-	if !e.RingAt.IsZero() {
-		parts = append(parts, "for "+shown(e.RingAt))
+	switch {
+	case e.Job != "":
+		return oneLine(e.Detail) + " (job " + e.Job + ")"
+	case e.Detail == "" && !e.RingAt.IsZero():
+		return "for " + shown(e.RingAt)
 	}
-	if e.Detail != "" {
-		parts = append(parts, oneLine(e.Detail))
-	}
-	if e.Job != "" {
-		parts = append(parts, "bulk job "+e.Job)
-	}
-	return strings.Join(parts, "; ")
+	return oneLine(e.Detail)
 }

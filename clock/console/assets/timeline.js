@@ -6,7 +6,7 @@ import {el} from './dom.js';
 import {href} from './url.js';
 
 const outcomes = {
-  confirmed: 'Rung, and rung again', returned: 'Try failed: no queue takes the ring', nacked: 'Try failed: the broker refused the ring', in_doubt: 'Try in doubt: no confirm arrived',
+  confirmed: 'Rung, and rung again', returned: 'Try failed: no queue takes the ring', nacked: 'Try failed: the target refused the ring', in_doubt: 'Try in doubt: no confirm arrived',
   refused: 'Try failed: the receiver refused the ring', unsent: 'Try failed before the ring was sent', untaken: 'Try failed: nobody took the ring',
   released: 'Ring released by the application', buried: 'Ring buried by the application', unacknowledged: 'Ring not acknowledged in time',
 };
@@ -20,7 +20,7 @@ const answers = {ack: 'Acknowledged', release: 'Released', bury: 'Buried', touch
 // The events of the alarm that a person may have caused, with the class of their moments.
 const acts = {
   paused: ['Paused', 'paused'], resumed: ['Resumed', 'set'], triggered: ['Triggered', 'ringing'], kicked: ['Kicked', 'ringing'], discarded: ['Discarded', 'cancelled'], cancelled: ['Cancelled', 'cancelled'],
-  backfilled: ['Backfill begun', 'ringing'], backfill_ended: ['Backfill ended', 'set'],
+  backfilled: ['Backfill begun', 'ringing'], backfill_ended: ['Backfill ended', 'set'], bulk: ['Bulk job begun', 'plan'],
 };
 
 // The events of earlier generations that the alarm itself tells of its current one.
@@ -36,8 +36,8 @@ function sets(alarm, events) {
   const forgotten = (alarm.generation - known.size) % raised;
   return events.filter(e => e.event === 'created' || e.event === 'set').map(e => {
     const first = e.event === 'created';
-    const detail = [e.ring_at && `for ${exact(e.ring_at)}`, !first && `generation ${e.generation}`, first && forgotten > 0 && `then ${plural(forgotten, 'change')} whose traces are gone`, e.detail];
-    return {at: e.at, rank: 0, kind: 'set', text: first ? 'Set' : e.job ? by(e, 'Shifted') : 'Set again', detail: joined(detail), job: e.job};
+    const detail = [e.ring_at && `for ${exact(e.ring_at)}`, !first && `generation ${e.generation}`, first && forgotten > 0 && `then ${plural(forgotten, 'change')} whose traces are gone`];
+    return {at: e.at, rank: 0, kind: 'set', text: first ? 'Set' : 'Set again', detail: joined(detail)};
   });
 }
 
@@ -67,11 +67,12 @@ function acted(alarm, events) {
   const told = e => acts[e.event] || e.generation < alarm.generation && past[e.event];
   return events.filter(told).map(e => {
     const [text, kind] = told(e);
-    return {at: e.at, rank: 4, kind, text: by(e, text), detail: joined([e.detail, past[e.event] && `generation ${e.generation}`]), job: e.job};
+    return {
+      at: e.at, rank: e.job ? 0 : 4, kind, text: e.by ? `${text} by ${e.by}` : text, job: e.job,
+      detail: joined([e.detail, past[e.event] && `generation ${e.generation}`, e.job && 'it may have changed this alarm']),
+    };
   });
 }
-
-function by(event, text) { return event.by ? `${text} by ${event.by}` : text; }
 
 function joined(details) { return details.filter(Boolean).join(' · '); }
 
@@ -79,7 +80,7 @@ function future(alarm) {
   const all = [];
   const upcoming = alarm.next_occurrences || [];
   if (alarm.next_try_time) all.push({at: alarm.next_try_time, rank: 5, kind: 'next', text: nextText(alarm)});
-  if (!alarm.repeat && alarm.ring_at !== alarm.next_try_time) all.push({at: alarm.ring_at, rank: 0, kind: 'plan', text: 'Was to ring at first (ring_at)'});
+  if (!alarm.repeat && alarm.ring_at !== alarm.next_try_time) all.push({at: alarm.ring_at, rank: 0, kind: 'plan', text: 'Was set for this time (ring_at)'});
   for (const at of upcoming) if (at !== alarm.next_try_time) all.push({at, rank: 5, kind: 'plan', text: 'Occurrence'});
   if (alarm.latest_ring_at) all.push({at: alarm.latest_ring_at, rank: 6, kind: 'plan', text: alarm.finished_at ? 'Latest time to ring' : 'Expires unless it has rung'});
   return all;
@@ -88,6 +89,7 @@ function future(alarm) {
 function nextText(alarm) {
   if (alarm.state === 'ringing') return alarm.rung_at ? 'Rings again unless it is acknowledged' : 'End of the claim: rings again if the outcome is still unknown';
   if (alarm.retry_times > 0 || alarm.in_doubt) return 'Next try';
+  if (Date.parse(alarm.next_try_time) < now()) return 'Was due, and waits';
   return alarm.repeat ? 'Next ring' : 'Rings';
 }
 
@@ -98,7 +100,7 @@ export function timeline(alarm, events) {
   const items = all.map(m => el('li', {class: `moment ${m.kind}`},
     el('span', {class: 'dot', 'aria-hidden': 'true'}),
     el('span', {class: 'what'}, m.text), el('time', {datetime: m.at}, exact(m.at), ' ', distance(m.at)),
-    (m.detail || m.job) && el('span', {class: 'detail'}, m.detail, m.detail && m.job && ' · ', m.job && el('a', {href: href('jobs', {job: m.job})}, 'bulk job'))));
+    m.detail && el('span', {class: 'detail'}, m.detail, m.job && [' · ', el('a', {href: href('jobs', {job: m.job})}, 'the job')])));
   const next = all.findIndex(m => Date.parse(m.at) > now());
   items.splice(next < 0 ? items.length : next, 0, line);
   return el('ol', {class: 'timeline'}, items);
