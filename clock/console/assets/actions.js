@@ -105,6 +105,7 @@ export function curlOf(url, options = '') {
 export function command(alarm, action) {
   const words = ['clockd', action ? action.name : 'get', '--server', address('').href.replace(/\/$/, '')];
   if (action) words.push('--generation', String(alarm.generation));
+  if (action?.name === 'cancel') words.push('--note', 'by hand'); // with a note it is recorded who cancelled, as after the button
   if (action && action.asked) for (const field of action.asked(alarm)) words.push(`--${field.name}`, field.value);
   return [...words, '--', alarm.application, alarm.business_id].map(quoted).join(' ');
 }

@@ -38,7 +38,7 @@ async function run(view, action, filter) {
     notify('busy', 'Counting the alarms…');
     const selection = await act('POST', 'v1/bulk', {body: {...body, dry_run: true}, signal: view.signal});
     clear();
-    if (selection.count === 0 && selection.complete) return notify('done', `The filter has no alarm that can be ${action.done}.`);
+    if (selection.count === 0 && selection.complete) return notify('done', `The filter has no alarm that can be ${action.done}: this changes ${changes[action.name].join(', ')} alarms.`);
     const confirmed = await confirm(question(action, body, selection));
     if (!confirmed) return;
     const job = await act('POST', 'v1/bulk', {body: {...body, frozen_at: selection.frozen_at, note: confirmed.note}, signal: view.signal});

@@ -20,6 +20,7 @@ export async function show(view) {
   const known = await knownApplications(view.signal);
   replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), presets(view.state), result);
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
+  if (view.state.after && view.state.before && view.state.after >= view.state.before) return replace(result, empty('No alarm matches the filter.', 'Its due time ends before it begins.'));
   if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled or ringing.'));
   const page = await get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal);
   drawPage(view, result, page, unknownApplication(view.state.application, known));
@@ -63,7 +64,8 @@ function filterForm(state, known, apply) {
 function presets({application, state, prefix, limit}) {
   if (!application) return null;
   const night = 6, evening = 18;
-  const at = (days, hour) => fieldInstant(`${fieldOf(new Date(now() + days * 86400000).toISOString()).slice(0, 10)}T${String(hour).padStart(2, '0')}:00`);
+  const today = Date.parse(`${fieldOf(new Date(now()).toISOString()).slice(0, 10)}T00:00:00Z`); // as if the zone were UTC: each day of it has 24 hours
+  const at = (days, hour) => fieldInstant(new Date(today + days * 86400000 + hour * 3600000).toISOString().slice(0, 16));
   const present = new Date(Math.floor(now() / 60000) * 60000).toISOString();
   const from = instant => instant > present ? instant : present;
   const times = [

@@ -17,9 +17,11 @@ export function title(state) { return state.application ? `Audit of ${state.appl
 
 export async function show(view) {
   const {cursor, ...filter} = view.state;
+  const {application, subject} = filter;
   const [page, known] = await Promise.all([get('v1/audit', {...filter, cursor, limit: 100}, view.signal), knownApplications(view.signal)]);
   replace(view.body, filterForm(view, known),
     page.acts.length === 0 ? nothing(page) : table('Acts', columns, page.acts),
+    subject && el('p', {class: 'hint'}, 'What bulk jobs did to an alarm is in its life, and in ', el('a', {href: href('jobs', {application})}, 'the jobs'), '.'),
     pager('audit', view.state, page, ['Newest acts', 'Older acts']));
 }
 
@@ -44,13 +46,13 @@ const columns = [
   {head: 'Who', cell: act => [act.actor || 'anyone', act.from && el('span', {class: 'muted'}, ` from ${act.from}`)]},
   {head: 'Act', cell: act => spoken(act.action)},
   {head: 'Application', cell: act => act.application ? applicationLink(act.application) : '–'},
-  {head: 'Subject', cell: subject},
+  {head: 'Subject', cell: subjectLink},
   {head: 'Change', cell: change},
 ];
 
 function spoken(name) { return name.replaceAll('_', ' '); }
 
-function subject(act) {
+function subjectLink(act) {
   if (act.action.startsWith('bulk_')) return el('a', {href: href('jobs', {job: act.subject}), class: 'id'}, act.subject);
   if (act.application && act.subject) return el('a', {href: href('alarm', {application: act.application, id: act.subject}), class: 'id'}, act.subject);
   return act.subject ? el('code', {}, act.subject) : '–';
