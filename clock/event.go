@@ -97,9 +97,10 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 	}
 	events := slices.Concat(begins, acted)
 	for i := range jobs {
+		j := &jobs[i]
 		events = append(events, Event{
-			At: jobs[i].At, Kind: EventBulk, Generation: a.generationAt(jobs[i].At), RingAt: NoInstant, Detail: jobs[i].What,
-			By: jobs[i].By, Job: jobs[i].Job,
+			At: j.At, Kind: EventBulk, Generation: a.generationAt(j.At), RingAt: NoInstant, Detail: j.What, By: j.By,
+			Job: j.Job,
 		})
 	}
 	for i := range a.Attempts {

@@ -116,7 +116,9 @@ func TestEventsHaveTheActsOfPeople(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	jobs := []BulkAct{{Job: "K", At: 40, What: "cancel", By: "bob"}, {Job: "J", At: 15, What: "pause: stock", By: "ann"}}
+	jobs := []BulkAct{
+		{Job: "K", At: 40, What: "cancel", By: "bob"}, {Job: "J", At: 15, What: "pause: stock", By: "ann"},
+	}
 	cancelled := row(Cancelled, 40, 40)
 	cancelled.Past = PastGenerations("").with(&Alarm{Generation: 2, RingRow: RingRow{State: Scheduled}}, 30)
 	want := "10 created 1.0\n15 bulk 2.0 pause: stock ann\n30 set 3.0 for 0\n40 bulk 3.0 cancel bob\n40 cancelled 3.0"

@@ -222,8 +222,8 @@ func (r *Runner) first(ctx context.Context, j *Job) (*page, error) {
 }
 
 // page changes the alarms of a page, nil: the page at which the job stands, and notes the position behind it. After an
-// error the job stands before the page. Meanwhile it reads the page that follows if the filter is lasting, and returns it,
-// else nil.
+// error the job stands before the page. Meanwhile it reads the page that follows if the filter is lasting, and returns
+// it, else nil.
 func (r *Runner) page(ctx context.Context, j *Job, p *page) (ahead *page, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTime-time.Second)
 	defer cancel()
@@ -286,7 +286,8 @@ func (r *Runner) change(
 				if errors.Is(err, clock.ErrUnconfirmed) {
 					unconfirmed[alarms[i].Key] = true
 				}
-			case unconfirmed[alarms[i].Key] && (errors.Is(err, clock.ErrConflict) || errors.Is(err, clock.ErrPrecondition)):
+			case unconfirmed[alarms[i].Key] &&
+				(errors.Is(err, clock.ErrConflict) || errors.Is(err, clock.ErrPrecondition)):
 				changed++ // by the try whose outcome was unknown
 			case errors.Is(err, clock.ErrPrecondition): // it has changed since the filter was frozen, so the filter does not select it
 			default:

@@ -249,7 +249,8 @@ func TestStaleSelectionsChangeNothing(t *testing.T) {
 			t.Errorf("%+v: lasting %t", c.filter, got)
 		}
 		op := (&Document{Filter: c.filter}).op(selected{clock.Key{}, 7})
-		if op.Cancel != nil && (op.Cancel.If == clock.Condition{Kind: clock.AtGeneration, Generation: 7}) != c.condition {
+		read := clock.Condition{Kind: clock.AtGeneration, Generation: 7}
+		if op.Cancel != nil && (op.Cancel.If == read) != c.condition {
 			t.Errorf("%+v: the op is %+v", c.filter, op.Cancel)
 		}
 	}

@@ -89,7 +89,8 @@ func readActsFilter(c echo.Context) (q *actsFilter, limit int, err error) {
 	case q.Subject != "" && q.Application == "":
 		return nil, 0, clock.Invalid(clock.CodeInvalidValue, "subject", "a subject needs its application")
 	case q.Subject != "" && clock.ValidateBusinessID(q.Subject) != nil:
-		return nil, 0, clock.Invalid(clock.CodeInvalidValue, "subject", "no act has this subject: it is too long or no text")
+		return nil, 0, clock.Invalid(clock.CodeInvalidValue, "subject",
+			"no act has this subject: it is too long or no text")
 	case q.action != "" && !slices.Contains(clock.ActActions, q.action):
 		return nil, 0, clock.Invalid(clock.CodeInvalidValue, "action",
 			fmt.Sprintf("action is %.64q; it must be one of %s", q.action, strings.Join(clock.ActActions, ", ")))

@@ -16,7 +16,7 @@ type auditCommand struct {
 	clientFlags
 
 	Application string `placeholder:"APP" help:"Only acts on this application."`
-	Subject     string `placeholder:"ID" help:"With --application: only acts on this business id, or on another subject such as a bulk job."`
+	Subject     string `placeholder:"ID" help:"With --application: only acts on this business id or bulk job."`
 	Actor       string `placeholder:"NAME" help:"Only acts of this token or person."`
 	Action      string `placeholder:"ACTION" help:"Only acts with this action, such as cancel, pause or settings."`
 	Limit       int    `default:"100" help:"Most acts to show, the newest first."`

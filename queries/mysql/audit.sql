@@ -17,7 +17,7 @@ SELECT id, done_at, actor, token, origin, action, application, subject, state_be
 FROM audit WHERE application = sqlc.arg(application) AND id < sqlc.arg(before_id) ORDER BY id DESC LIMIT ?;
 
 -- name: ListActsOn :many
--- Reads acts on a subject of an application, the newest first. The comparison of lengths leaves out subjects with further blanks at the end.
+-- Reads acts on a subject of an application, the newest first. Comparisons pad with blanks, so lengths are compared.
 -- Index: audit_subject. Rows: up to the limit.
 SELECT id, done_at, actor, token, origin, action, application, subject, state_before, state_after, request_id
 FROM audit WHERE application = sqlc.arg(application) AND subject = sqlc.arg(subject) AND LENGTH(subject) = LENGTH(sqlc.arg(subject)) AND id < sqlc.arg(before_id) ORDER BY id DESC LIMIT ?;

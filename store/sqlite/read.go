@@ -38,8 +38,8 @@ func (d *Driver) ReadAlarm(ctx context.Context, k clock.Key, limit int) (engine.
 // listedRows is how many rows a statement of a list reads.
 const listedRows = 16
 
-// ReadList runs a statement for a few rows, because the driver interrupts a statement only before its first row when the
-// context ends, and each statement is prepared again (ListAlarms, ListRepeating).
+// ReadList runs a statement for a few rows, because the driver interrupts a statement only before its first row when
+// the context ends, and SQLite prepares it again for each run (ListAlarms, ListRepeating).
 func (d *Driver) ReadList(ctx context.Context, q *engine.ListQuery, take func(*engine.Row) bool) error {
 	text := dbsqlc.ListAlarms
 	if q.Repeating {

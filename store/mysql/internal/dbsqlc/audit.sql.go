@@ -171,7 +171,7 @@ type ListActsOnParams struct {
 	Limit       int32
 }
 
-// Reads acts on a subject of an application, the newest first. The comparison of lengths leaves out subjects with further blanks at the end.
+// Reads acts on a subject of an application, the newest first. Comparisons pad with blanks, so lengths are compared.
 // Index: audit_subject. Rows: up to the limit.
 func (q *Queries) ListActsOn(ctx context.Context, db DBTX, arg ListActsOnParams) ([]Audit, error) {
 	rows, err := db.QueryContext(ctx, ListActsOn,
