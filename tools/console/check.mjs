@@ -767,9 +767,9 @@ const checks = {
       await signIn(closed.texts.look);
       await page.waitForSelector('.timeline');
       assert.equal(await page.innerText('#caller'), 'look, reader');
-      await confirmed(page, '[data-action=pause]');
-      await page.waitForSelector('.notice.failed');
-      assert.match(await page.innerText('.notice.failed'), /role and applications/);
+      assert.ok(await page.isDisabled('[data-action=pause]'));
+      assert.match(await page.innerText('.actions'), /^Cancel\s+Not possible: your role is reader\./);
+      assert.equal((await closed.call('POST', `${alarm('shop', 'guarded')}/pause`, undefined, {Authorization: `Bearer ${closed.texts.look}`})).status, 403);
       await page.click('#sign-out');
       await signIn(closed.texts.ops);
       await page.waitForSelector('.timeline');
@@ -926,10 +926,14 @@ const checks = {
       await visit(page, closed.url, alarmView('shop', 'secret'));
       await page.waitForSelector('.timeline');
       assert.match(await page.innerText('main'), /4711/);
-      assert.equal((await closed.call('PUT', settings, {...(await stored()).settings, hide_payload: true}, bearer)).status, 200);
+      assert.equal((await closed.call('PUT', settings, {...(await stored()).settings, hide_payload: true, paused: true}, bearer)).status, 200);
       await until('the node applies the setting', async () => (await stored()).effective.hide_payload);
+      await visit(page, closed.url, view('alarms', {application: 'shop'}));
+      await page.waitForSelector('tbody tr');
+      assert.match(await page.innerText('main'), /The application is paused/);
       await visit(page, closed.url, alarmView('shop', 'secret'));
       await page.waitForSelector('[data-action=show-payload]');
+      assert.match(await page.innerText('.summary'), /The application is paused/);
       assert.doesNotMatch(await page.innerText('main'), /4711/);
       await checkAccessibility(page, 'a hidden payload', allRules);
       await page.click('[data-action=show-payload]');

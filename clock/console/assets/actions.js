@@ -1,7 +1,7 @@
 // What a person may do with an alarm in its state. The server decides again; clock/decide.go and its siblings have the rules.
 
 import {act, alarmPath, address, Problem} from './api.js';
-import {signedIn} from './caller.js';
+import {readsOnly, signedIn} from './caller.js';
 import {now} from './format.js';
 
 const over = {rung: 'it has rung', expired: 'it has expired', dead: 'it is dead', cancelled: 'it is cancelled'};
@@ -23,7 +23,7 @@ export const actions = [
     effect: 'will not begin a further ring of its backfill.', refusal: doubtful},
   {name: 'kick', verb: 'Kick', done: 'kicked', suffix: '/kick', effect: 'will be due at once, and has all its tries again.', refusal: notDead},
   {name: 'discard', verb: 'Discard', done: 'discarded', suffix: '/discard', effect: 'will be cancelled. Its last error stays.', refusal: notDead},
-];
+].map(action => ({...action, refusal: alarm => readsOnly() ? 'your role is reader' : action.refusal(alarm)}));
 
 /** As inFlight, but the ring of a repeating alarm that waits for its acknowledgement leaves other occurrences to stop. */
 function stopping(alarm) {

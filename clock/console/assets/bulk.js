@@ -2,6 +2,7 @@
 
 import {act} from './api.js';
 import {actions} from './actions.js';
+import {readsOnly} from './caller.js';
 import {clear, failed, notify} from './notice.js';
 import {confirm} from './dialog.js';
 import {count, instant, plural} from './format.js';
@@ -22,8 +23,8 @@ export function bulkAction(name) { return name === 'shift' ? shift : actions.fin
 export function bulkButtons(view, filter, names = Object.keys(changes)) {
   return el('p', {class: 'buttons'}, names.map(name => {
     const states = changes[name].filter(s => filter.states.length === 0 || filter.states.includes(s));
-    const none = states.length === 0;
-    return el('button', {type: 'button', 'data-bulk': name, disabled: none, title: none && `It changes ${changes[name].join(' and ')} alarms, and the filter has none.`, click: () => run(view, bulkAction(name), {...filter, states})}, `${bulkAction(name).verb} all`);
+    const refusal = readsOnly() ? 'Your role is reader.' : states.length === 0 ? `It changes ${changes[name].join(' and ')} alarms, and the filter has none.` : '';
+    return el('button', {type: 'button', 'data-bulk': name, disabled: refusal !== '', title: refusal, click: () => run(view, bulkAction(name), {...filter, states})}, `${bulkAction(name).verb} all`);
   }));
 }
 

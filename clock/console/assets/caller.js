@@ -10,3 +10,6 @@ export function signedIn() { return known !== null; }
 
 /** Returns the server's description of the caller, null without a token and a session. */
 export function caller() { return known; }
+
+/** Reports whether the token of this page may change nothing. */
+export function readsOnly() { return known?.role === 'reader'; }

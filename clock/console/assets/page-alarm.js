@@ -2,7 +2,7 @@
 
 import {actions, command, curl, perform} from './actions.js';
 import {alarmPath, get, getWithText, unless} from './api.js';
-import {applicationLink, badge, copyButton, distance, facts, waits, when} from './parts.js';
+import {applicationLink, badge, copyButton, distance, facts, pausedApplication, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {clear, notify, reason} from './notice.js';
@@ -16,7 +16,7 @@ export function title(state) { return state.id || 'Alarm'; }
 
 export async function show(view) {
   let shown = '';
-  const known = {}; // whether the payload is hidden, and the events of the alarm as it was read last
+  const known = {}; // the settings, and the events of the alarm as it was read last
   await live(view, 5, () => read(view, known), (content, found) => {
     const text = JSON.stringify(found);
     if (text === shown) return; // a new page would take the focus
@@ -31,20 +31,20 @@ async function read(view, known) {
   const path = alarmPath(view.state.application || '', view.state.id || '');
   try {
     const {body: alarm, text} = await getWithText(path, view.signal);
-    known.hidden ??= await hidesPayload(alarm.application, view.signal);
+    known.settings ??= await settingsOf(alarm.application, view.signal);
     if (known.text !== text) [known.text, known.events] = [text, (await get(`${path}/events`, {}, view.signal)).events]; // each act changes the alarm
     const occurrences = alarm.repeat && !alarm.finished_at ? await get(`${path}/occurrences`, {count: 10}, view.signal) : null;
-    return {alarm, events: known.events, payload: memberText(text, 'payload'), hidden: known.hidden, occurrences};
+    return {alarm, events: known.events, payload: memberText(text, 'payload'), settings: known.settings, occurrences};
   } catch (problem) {
     if (problem.code === 'unknown_alarm') return {alarm: null};
     throw problem;
   }
 }
 
-/** Returns whether the settings hide the payloads of an application. Settings that cannot be read hide them. */
-async function hidesPayload(application, signal) {
+/** Returns what the settings of an application say of the page. Settings that cannot be read hide the payload. */
+async function settingsOf(application, signal) {
   const settings = await unless(503, get(`v1/applications/${encodeURIComponent(application)}/settings`, {}, signal));
-  return !settings?.effective || settings.effective.hide_payload;
+  return settings?.effective || {hide_payload: true, paused: false};
 }
 
 function gone(state) {
@@ -52,9 +52,10 @@ function gone(state) {
     'It was never set, or it was deleted after its retention (by default 24 hours after its end).', 'Check the capital letters and blanks of the id, or search for the beginning of the id.');
 }
 
-function draw(view, content, {alarm, events, payload, hidden, occurrences}) {
+function draw(view, content, {alarm, events, payload, settings, occurrences}) {
   replace(content,
     el('div', {class: 'summary'}, badge(alarm.state), alarm.in_doubt && el('span', {class: 'badge doubt'}, 'in doubt'), el('p', {class: 'sentence'}, sentence(alarm)),
+      settings.paused && !alarm.finished_at && pausedApplication(),
       el('p', {class: 'muted'}, 'Application ', applicationLink(alarm.application), ` · generation ${alarm.generation} · `, el('a', {href: href('audit', {application: alarm.application, subject: alarm.business_id})}, 'Audit'))),
     el('div', {class: 'columns'},
       el('div', {},
@@ -62,7 +63,7 @@ function draw(view, content, {alarm, events, payload, hidden, occurrences}) {
         occurrences && section('Next occurrences', occurrenceTable(alarm, occurrences))),
       el('div', {},
         section('Actions', actionList(view, alarm)),
-        section('Content', contentFacts(alarm), hidden ? hiddenPayload(alarm, payload) : payloadOf(alarm, payload)))));
+        section('Content', contentFacts(alarm), settings.hide_payload ? hiddenPayload(alarm, payload) : payloadOf(alarm, payload)))));
 }
 
 /** Returns the alarm's state as a sentence. */

@@ -1,9 +1,9 @@
 // The alarms of an application: filter, pages, and actions on selected alarms.
 
 import {curlOf, quoted} from './actions.js';
-import {address, get} from './api.js';
+import {address, get, unless} from './api.js';
 import {bulkButtons} from './bulk.js';
-import {alarmColumns, copyButton, pager} from './parts.js';
+import {alarmColumns, copyButton, pager, pausedApplication} from './parts.js';
 import {fieldInstant, fieldOf, now, plural, zoneLabel} from './format.js';
 import {el, empty, replace} from './dom.js';
 import {applicationField, prefixField} from './fields.js';
@@ -22,8 +22,10 @@ export async function show(view) {
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
   if (view.state.after && view.state.before && view.state.after >= view.state.before) return replace(result, empty('No alarm matches the filter.', 'Its due time ends before it begins.'));
   if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled or ringing.'));
-  const page = await get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal);
+  const path = `v1/applications/${encodeURIComponent(view.state.application)}`;
+  const [page, settings] = await Promise.all([get(`${path}/alarms`, listQuery(view.state), view.signal), unless(503, get(`${path}/settings`, {}, view.signal))]);
   drawPage(view, result, page, unknownApplication(view.state.application, known));
+  if (settings?.effective?.paused) result.prepend(pausedApplication());
 }
 
 /** Returns the query of the list that the page shows. */

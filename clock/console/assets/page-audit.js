@@ -18,6 +18,7 @@ export function title(state) { return state.application ? `Audit of ${state.appl
 export async function show(view) {
   const {cursor, ...filter} = view.state;
   const {application, subject} = filter;
+  if (subject && !application) return replace(view.body, filterForm(view, await knownApplications(view.signal)), empty('Name the application of the business id, too.'));
   const [page, known] = await Promise.all([get('v1/audit', {...filter, cursor, limit: 100}, view.signal), knownApplications(view.signal)]);
   replace(view.body, filterForm(view, known),
     page.acts.length === 0 ? nothing(page) : table('Acts', columns, page.acts),

@@ -4,6 +4,7 @@ import {get} from './api.js';
 import {actions} from './actions.js';
 import {alarmLink, applicationLink, badge, counted, pager, when} from './parts.js';
 import {bulkButtons} from './bulk.js';
+import {readsOnly} from './caller.js';
 import {count, plural} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
 import {href} from './url.js';
@@ -68,6 +69,6 @@ function causeBody(view, group) {
       {head: 'Business id', cell: alarmLink}, {head: 'State', cell: a => badge(a.state)}, {head: 'Ended', cell: a => when(a.finished_at)}, {head: 'Last error', cell: a => el('span', {class: 'error-text'}, a.last_error || '')},
     ], shown),
     group.alarms.length > shown.length && el('p', {class: 'muted'}, `and ${plural(group.alarms.length - shown.length, 'more alarm')}`),
-    el('p', {class: 'buttons'}, ['kick', 'discard'].map(name => el('button', {type: 'button', 'data-action': name, click: () => runAll(view, byName[name], group.alarms, group.alarms)}, `${byName[name].verb} ${plural(group.alarms.length, 'alarm')}`))),
+    el('p', {class: 'buttons'}, ['kick', 'discard'].map(name => el('button', {type: 'button', 'data-action': name, disabled: readsOnly(), click: () => runAll(view, byName[name], group.alarms, group.alarms)}, `${byName[name].verb} ${plural(group.alarms.length, 'alarm')}`))),
   ];
 }

@@ -13,6 +13,9 @@ import {quoted} from './actions.js';
 /** The colour of each status: that of a state of alarms. */
 const colours = {waiting: 'scheduled', running: 'ringing', done: 'rung', stopped: 'cancelled', failed: 'dead'};
 
+/** The states in which alarms are after some actions: they are not due at a time. */
+const stopped = {pause: 'paused', cancel: 'cancelled', discard: 'cancelled'};
+
 export function title(state) {
   if (state.job) return 'Bulk job';
   return state.application ? `Bulk jobs of ${state.application}` : 'Bulk jobs';
@@ -61,7 +64,7 @@ function drawn(view, job) {
       el('p', {class: 'muted'}, 'Started ', when(job.created_at), ` by ${job.by}`, job.ended_at && [' · ended ', when(job.ended_at)])),
     !job.ended_at && el('p', {class: 'buttons'}, el('button', {type: 'button', 'data-action': 'stop', click: () => stopJob(view)}, 'Stop the job')),
     section('Filter', facts([['Action', action?.verb || job.action || 'unreadable'], ...filterFacts(job), ['Created before', when(job.frozen_at)], ['Note', job.note]]),
-      el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, after: job.due_after, before: job.due_before})}, 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
+      el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, ...stopped[job.action] ? {state: stopped[job.action]} : {after: job.due_after, before: job.due_before}})}, stopped[job.action] ? `Alarms that are ${stopped[job.action]} now` : 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
       action && el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy the same job as'), copyButton('command', command(job)))),
   ];
 }

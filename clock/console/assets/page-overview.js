@@ -105,8 +105,8 @@ function tiles(stats, {known, waiting}) {
   return el('dl', {class: 'tiles'},
     tile('Rings', perSecond(stats.rings), ' /s'), tile('Sets', perSecond(stats.sets), ' /s'), tile('Cancels', perSecond(stats.cancels), ' /s'),
     tile('Lateness p99', lately === undefined ? '–' : duration(lately), ' last'),
-    tile('Overdue', count(overdueNow.length), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
-    tile('Dead or expired', count(deadNow) + more, deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
+    tile('Overdue', el('a', {href: href('applications')}, count(overdueNow.length)), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
+    tile('Dead or expired', el('a', {href: href('dead')}, count(deadNow) + more), deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
 }
 
 function sum(values) { return values.reduce((a, b) => a + b, 0); }

@@ -66,6 +66,9 @@ export function trouble(alarm) {
   return [alarm.last_error, alarm.blockers.length > 0 && `waits: ${waits(alarm.blockers)}`].filter(Boolean).map(text => el('div', {class: 'error-text'}, text));
 }
 
+/** Returns that the application is paused. */
+export function pausedApplication() { return el('p', {class: 'warn'}, 'The application is paused: none of its alarms rings until it is resumed.'); }
+
 /** Reports whether an application of a page has an alarm that is due for more than a second. */
 export function isOverdue(application, page) {
   return application.oldest_overdue !== null && Date.parse(page.database_time) - Date.parse(application.oldest_overdue) > 1000;
