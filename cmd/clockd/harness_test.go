@@ -334,6 +334,7 @@ type response struct {
 	Repeated   bool // must has repeated the request after a 503
 	Status     int
 	RetryAfter string
+	RingAt     time.Time      `json:"ring_at"`
 	State      string         `json:"state"`
 	Code       string         `json:"code"`
 	Field      string         `json:"field"`

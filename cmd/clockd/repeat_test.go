@@ -49,12 +49,14 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 		p := startOn(t, databaseURL, b)
 		receivers := []*receiver{receiveFrom(p, b, "shop")}
 		anchor := time.Now().Add(2 * time.Second).Truncate(time.Millisecond)
+		first := map[string]time.Time{} // of each alarm: one that is set late begins later
 		for i := range definitions {
 			for _, missed := range []string{"all", "once"} {
-				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", fmt.Sprintf("%s-%d", missed, i)), map[string]any{
+				id := fmt.Sprintf("%s-%d", missed, i)
+				first[id] = p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), map[string]any{
 					"repeat":  map[string]any{"every": "1s", "anchor": anchor.UnixMilli(), "times": times, "missed": missed},
 					"payload": i,
-				})
+				}).RingAt
 			}
 		}
 		for kill := range kills {
@@ -78,7 +80,7 @@ func TestEachOccurrenceRingsOrIsCounted(t *testing.T) {
 				}
 				var arrived map[time.Duration]bool
 				eventually(t, "the rings of "+id+" arrive", func() bool {
-					arrived = occurrencesOf(t, receivers, id, anchor)
+					arrived = occurrencesOf(t, receivers, id, first[id])
 					return int64(len(arrived)) >= c.Rung
 				})
 				for after := range arrived {
