@@ -80,7 +80,8 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 		}
 	}
 	begin := Event{At: a.CreateTime, Kind: EventCreated, Generation: 1}
-	for _, g := range append(a.Past.List(), a.generation()) {
+	generations := append(a.Past.List(), a.generation())
+	for _, g := range generations {
 		if begin.RingAt = NoInstant; (g.Generation-begin.Generation)%RaisedGenerations == 0 {
 			begin.Generation, begin.RingAt = g.Generation, g.RingAt
 		}
@@ -99,7 +100,7 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 	for i := range jobs {
 		j := &jobs[i]
 		events = append(events, Event{
-			At: j.At, Kind: EventBulk, Generation: a.generationAt(j.At), RingAt: NoInstant, Detail: j.What, By: j.By,
+			At: j.At, Kind: EventBulk, Generation: generationAt(generations, j.At), RingAt: NoInstant, Detail: j.What, By: j.By,
 			Job: j.Job,
 		})
 	}
@@ -111,14 +112,15 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 	return events
 }
 
-// generationAt returns the generation that the alarm had at an instant, the oldest known one for an earlier instant.
-func (a *Alarm) generationAt(at Instant) int64 {
-	for _, g := range a.Past.List() {
+// generationAt returns which of the generations was there at an instant: the first for an earlier instant, else the last.
+func generationAt(generations []PastGeneration, at Instant) int64 {
+	last := len(generations) - 1
+	for _, g := range generations[:last] {
 		if at < g.ReplacedAt {
 			return g.Generation
 		}
 	}
-	return a.Generation
+	return generations[last].Generation
 }
 
 // events returns the last ring of the generation, its answer and its end. An end that an act tells is left out.
