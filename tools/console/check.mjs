@@ -750,7 +750,7 @@ const checks = {
   },
 
   async 'a token of the right role is needed, and a session stays until its end'({browser, faults}) {
-    const closed = await startService({ops: 'operator', look: 'reader', boss: 'admin'});
+    const closed = await startService({ops: 'operator', look: 'reader', worker: 'application', boss: 'admin'});
     const page = await openTab(browser, faults);
     try {
       const bearer = {Authorization: `Bearer ${closed.texts.ops}`};
@@ -770,6 +770,12 @@ const checks = {
       assert.ok(await page.isDisabled('[data-action=pause]'));
       assert.match(await page.innerText('.actions'), /^Cancel\s+Not possible: your role is reader\./);
       assert.equal((await closed.call('POST', `${alarm('shop', 'guarded')}/pause`, undefined, {Authorization: `Bearer ${closed.texts.look}`})).status, 403);
+      await page.click('#sign-out');
+      await signIn(closed.texts.worker);
+      await page.waitForSelector('.timeline');
+      await confirmed(page, '[data-action=pause]');
+      await page.waitForSelector('.notice.failed');
+      assert.match(await page.innerText('.notice.failed'), /role and applications/);
       await page.click('#sign-out');
       await signIn(closed.texts.ops);
       await page.waitForSelector('.timeline');
@@ -863,7 +869,9 @@ const checks = {
     await visit(open, service.url, view('application', {application: 'shop'}));
     assert.ok(await open.isDisabled('[data-action=pause]') && await open.isDisabled('[data-action=edit]'));
     assert.match(await open.innerText('main'), /Not possible here: only a token with the role admin/);
-    assert.equal((await service.call('PUT', '/v1/applications/shop/settings', {paused: true}, {'If-Match': '"0"'})).status, 403);
+    const refused = await service.call('PUT', '/v1/applications/shop/settings', {paused: true}, {'If-Match': '"0"'});
+    assert.equal(refused.status, 403);
+    assert.match(refused.body.detail, /token/);
 
     const closed = await startService({boss: 'admin'});
     const page = await openTab(browser, faults);
