@@ -86,3 +86,9 @@ async function call(method, path, {query, signal, headers = {}, body, accept}) {
 function parsed(text) {
   try { return JSON.parse(text); } catch { return {}; }
 }
+
+/** Returns the settings of an application that are in force. Settings that cannot be read hide payloads. */
+export async function settingsOf(application, signal) {
+  const settings = await unless(503, get(`v1/applications/${encodeURIComponent(application)}/settings`, {}, signal));
+  return settings?.effective || {hide_payload: true, paused: false};
+}

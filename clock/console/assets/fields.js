@@ -11,7 +11,10 @@ export function applicationField(value, known, required = false) {
   ];
 }
 
-/** Returns the field of the beginning of business ids. */
-export function prefixField(value) {
-  return el('p', {class: 'field'}, el('label', {for: 'prefix'}, 'Business id begins with'), el('input', {id: 'prefix', name: 'prefix', value: value || '', maxlength: '128', autocomplete: 'off', spellcheck: 'false'}));
+/** Returns a field for a text. */
+export function textField(name, label, value, attributes = {}) {
+  return el('p', {class: 'field'}, el('label', {for: name}, label), el('input', {id: name, name, value: value || '', autocomplete: 'off', spellcheck: 'false', ...attributes}));
 }
+
+/** Returns the field of the beginning of business ids. */
+export function prefixField(value) { return textField('prefix', 'Business id begins with', value, {maxlength: '128'}); }

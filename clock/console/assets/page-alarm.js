@@ -1,7 +1,7 @@
 // One alarm: its state in a sentence, its life, the actions, and its content.
 
 import {actions, command, curl, perform} from './actions.js';
-import {alarmPath, get, getWithText, unless} from './api.js';
+import {alarmPath, get, getWithText, settingsOf} from './api.js';
 import {applicationLink, badge, copyButton, distance, facts, pausedApplication, waits, when} from './parts.js';
 import {count, duration, now, plural, zoneLabel, zoneName} from './format.js';
 import {el, empty, replace, section, table} from './dom.js';
@@ -39,12 +39,6 @@ async function read(view, known) {
     if (problem.code === 'unknown_alarm') return {alarm: null};
     throw problem;
   }
-}
-
-/** Returns what the settings of an application say of the page. Settings that cannot be read hide the payload. */
-async function settingsOf(application, signal) {
-  const settings = await unless(503, get(`v1/applications/${encodeURIComponent(application)}/settings`, {}, signal));
-  return settings?.effective || {hide_payload: true, paused: false};
 }
 
 function gone(state) {

@@ -1,7 +1,7 @@
 // The alarms of an application: filter, pages, and actions on selected alarms.
 
 import {curlOf, quoted} from './actions.js';
-import {address, get, unless} from './api.js';
+import {address, get, settingsOf} from './api.js';
 import {bulkButtons} from './bulk.js';
 import {alarmColumns, copyButton, pager, pausedApplication} from './parts.js';
 import {fieldInstant, fieldOf, now, plural, zoneLabel} from './format.js';
@@ -22,10 +22,11 @@ export async function show(view) {
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
   if (view.state.after && view.state.before && view.state.after >= view.state.before) return replace(result, empty('No alarm matches the filter.', 'Its due time ends before it begins.'));
   if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled or ringing.'));
-  const path = `v1/applications/${encodeURIComponent(view.state.application)}`;
-  const [page, settings] = await Promise.all([get(`${path}/alarms`, listQuery(view.state), view.signal), unless(503, get(`${path}/settings`, {}, view.signal))]);
+  const [page, settings] = await Promise.all([
+    get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal), settingsOf(view.state.application, view.signal),
+  ]);
   drawPage(view, result, page, unknownApplication(view.state.application, known));
-  if (settings?.effective?.paused) result.prepend(pausedApplication());
+  if (settings.paused) result.prepend(pausedApplication());
 }
 
 /** Returns the query of the list that the page shows. */

@@ -2,7 +2,7 @@
 
 import {applicationLink, pager, when} from './parts.js';
 import {el, empty, replace, table} from './dom.js';
-import {applicationField} from './fields.js';
+import {applicationField, textField} from './fields.js';
 import {get} from './api.js';
 import {href} from './url.js';
 import {instant} from './format.js';
@@ -28,12 +28,11 @@ export async function show(view) {
 
 function filterForm(view, known) {
   const {application, subject, actor, action} = view.state;
-  const field = (name, label, value) => el('p', {class: 'field'}, el('label', {for: name}, label), el('input', {id: name, name, value: value || '', autocomplete: 'off', spellcheck: 'false'}));
   return el('form', {class: 'filter', submit: event => {
     event.preventDefault();
     view.go('audit', Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, value.trim()])));
   }},
-  applicationField(application, known), field('subject', 'Business id or job, with an application', subject), field('actor', 'Who', actor),
+  applicationField(application, known), textField('subject', 'Business id or job, with an application', subject), textField('actor', 'Who', actor),
   el('p', {class: 'field'}, el('label', {for: 'action'}, 'Act'), el('select', {id: 'action', name: 'action'}, ['', ...actions].map(name => el('option', {value: name, selected: name === (action || '')}, spoken(name) || 'all acts')))),
   el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show')));
 }
