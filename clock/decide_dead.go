@@ -3,14 +3,15 @@ package clock
 import "fmt"
 
 // decideKick judges a kick. A dead or expired alarm becomes due at once, with all its retries left. ring_no stays,
-// because a message id is never used twice. last_error stays too: it is the reason for the kick. Of a repeating alarm
-// the occurrence that has ended it rings again.
+// because a message id is never used twice. last_error stays too: it is the reason for the kick. The end goes to the past.
+// Of a repeating alarm the occurrence that has ended it rings again.
 func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
 	if d, refused := refuseUnlessDead(row, kick.Key, kick.If); refused {
 		return d
 	}
 	alarm := *row
 	alarm.State, alarm.NextTryTime, alarm.RetryTimes, alarm.UpdateTime, alarm.FinishedAt = Scheduled, now, 0, now, NoInstant
+	alarm.Past = row.Past.with(row, now)
 	if alarm.LatestRingAt <= now {
 		alarm.LatestRingAt = NoInstant // otherwise the alarm would expire instead of ringing
 	}
@@ -21,7 +22,7 @@ func decideKick(row *Alarm, kick *Kick, now Instant) Decision {
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
 
-// decideDiscard judges a discard. It cancels a dead or expired alarm.
+// decideDiscard judges a discard. It cancels a dead or expired alarm. The end goes to the past.
 func decideDiscard(row *Alarm, discard *Discard, now Instant) Decision {
 	if row != nil && row.State == Cancelled && discard.If.meets(row) {
 		return Decision{Verdict: Keep, Alarm: *row}
@@ -31,6 +32,7 @@ func decideDiscard(row *Alarm, discard *Discard, now Instant) Decision {
 	}
 	alarm := *row
 	alarm.State, alarm.UpdateTime, alarm.FinishedAt = Cancelled, now, now
+	alarm.Past = row.Past.with(row, now)
 	return Decision{Verdict: Amend, Alarm: alarm}
 }
 

@@ -58,6 +58,7 @@ func TestKickMakesADeadAlarmDueAtOnce(t *testing.T) {
 		row.LatestRingAt, row.Answer, row.AnsweredBy, row.AnsweredAt = latest, Bury, "worker", 940
 		after := *row
 		after.State, after.NextTryTime, after.RetryTimes, after.UpdateTime, after.FinishedAt, after.LatestRingAt = Scheduled, tableNow, 0, tableNow, NoInstant, want
+		after.Past = row.Past.with(row, tableNow)
 		if d := (Op{Kick: &Kick{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil ||
 			!reflect.DeepEqual(d.Alarm, after) {
 			t.Errorf("latest %s: %s to\n%+v, want\n%+v", latest, d.Verdict, d.Alarm, after)
@@ -69,6 +70,7 @@ func TestDiscardCancelsAnExpiredAlarm(t *testing.T) {
 	row := answerRow("expired in doubt")
 	after := *row
 	after.State, after.UpdateTime, after.FinishedAt = Cancelled, tableNow, tableNow
+	after.Past = row.Past.with(row, tableNow)
 	if d := (Op{Discard: &Discard{Key: row.Key}}).Decide(row, tableNow); d.Verdict != Amend || d.Attempt != nil ||
 		!reflect.DeepEqual(d.Alarm, after) {
 		t.Errorf("%s to\n%+v, want\n%+v", d.Verdict, d.Alarm, after)

@@ -42,7 +42,7 @@ var eventOfAction = map[string]EventKind{
 }
 
 // tellingActs are the kinds of acts that tell what the row would tell, too.
-var tellingActs = []EventKind{EventPaused, EventTriggered, EventCancelled, EventDiscarded}
+var tellingActs = []EventKind{EventPaused, EventTriggered, EventCancelled, EventKicked, EventDiscarded}
 
 // Event is something that happened to an alarm.
 type Event struct {
@@ -67,7 +67,7 @@ type BulkAct struct {
 
 // Events returns what the row, its attempts, the acts on it and the bulk jobs tell about the alarm's life, in the order
 // of time. No event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that
-// overwrites the row keeps the former generation in it (PastGenerations). The events have the newest generations, but
+// overwrites the row keeps the former values in it (PastGenerations). The events have the newest generations, but
 // not each change within them, such as a pause before its resume. A restore raises generations without a change of the
 // alarm.
 func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
@@ -79,17 +79,15 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 			told[e.At] = told[e.At] || slices.Contains(tellingActs, e.Kind)
 		}
 	}
-	begin := Event{At: a.CreateTime, Kind: EventCreated, Generation: 1}
 	generations := append(a.Past.List(), a.generation())
-	for _, g := range generations {
-		if begin.RingAt = NoInstant; (g.Generation-begin.Generation)%RaisedGenerations == 0 {
-			begin.Generation, begin.RingAt = g.Generation, g.RingAt
-		}
-		if begin.Kind == EventCreated || !told[begin.At] {
+	former := &PastGeneration{ReplacedAt: a.CreateTime}
+	for i := range generations {
+		g := &generations[i]
+		if begin := g.begin(former); begin.Kind == EventCreated || begin.Kind != "" && !told[begin.At] {
 			begins = append(begins, begin)
 		}
-		ends = append(ends, g.events(told)...)
-		begin = Event{At: g.ReplacedAt, Kind: EventSet, Generation: g.Generation + 1}
+		ends = append(ends, g.events(former, told)...)
+		former = g
 	}
 	if a.State == Paused && !told[a.UpdateTime] {
 		ends = append(ends, Event{
@@ -123,8 +121,34 @@ func generationAt(generations []PastGeneration, at Instant) int64 {
 	return generations[last].Generation
 }
 
-// events returns the last ring of the generation, its answer and its end. An end that an act tells is left out.
-func (g *PastGeneration) events(told map[Instant]bool) (events []Event) {
+// begin returns what followed the former generation: created after none (generation 0), set after another generation,
+// and kicked after an end of the same one. It returns no kind after a discard, because the end tells it.
+func (g *PastGeneration) begin(former *PastGeneration) Event {
+	e := Event{At: former.ReplacedAt, Kind: EventSet, Generation: former.Generation + 1, RingAt: NoInstant}
+	if former.Generation == 0 {
+		e.Kind = EventCreated
+	}
+	switch {
+	case !g.continues(former):
+		if (g.Generation-e.Generation)%RaisedGenerations == 0 {
+			e.Generation, e.RingAt = g.Generation, g.RingAt
+		}
+	case g.State == Cancelled && g.FinishedAt == former.ReplacedAt:
+		e.Kind = ""
+	default:
+		e.Kind, e.Generation = EventKicked, g.Generation
+	}
+	return e
+}
+
+// continues reports whether the former generation is the same one, before a kick or a discard.
+func (g *PastGeneration) continues(former *PastGeneration) bool {
+	return former.Generation > 0 && (g.Generation-former.Generation)%RaisedGenerations == 0
+}
+
+// events returns the last ring of the generation, its answer and its end. What the former generation or an act tells is
+// left out.
+func (g *PastGeneration) events(former *PastGeneration, told map[Instant]bool) (events []Event) {
 	add := func(at Instant, kind EventKind, ringNo int, detail, by string) {
 		if at != NoInstant {
 			events = append(events, Event{
@@ -132,12 +156,17 @@ func (g *PastGeneration) events(told map[Instant]bool) (events []Event) {
 			})
 		}
 	}
-	add(g.RungAt, EventRung, g.RingNo, "", "")
+	continues := g.continues(former)
+	if !continues || g.RungAt != former.RungAt {
+		add(g.RungAt, EventRung, g.RingNo, "", "")
+	}
 	switch g.Answer {
 	case Ack:
 		add(g.AnsweredAt, EventAcknowledged, g.RingNo, "", g.AnsweredBy)
 	case Touch:
-		add(g.AnsweredAt, EventTouched, g.RingNo, "", g.AnsweredBy)
+		if !continues || g.AnsweredAt != former.AnsweredAt {
+			add(g.AnsweredAt, EventTouched, g.RingNo, "", g.AnsweredBy)
+		}
 	case NoAnswer, Release, Bury: // the attempt tells it
 	}
 	switch g.State {

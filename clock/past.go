@@ -24,7 +24,7 @@ const RaisedGenerations = 1_000_000
 // There are at most keptGenerations, of at most MaxPastGenerations: older ones make room.
 type PastGenerations string
 
-// PastGeneration is what a set, a shift or a trigger overwrote in the row of an alarm.
+// PastGeneration is what a set, a shift, a trigger, a kick or a discard overwrote in the row of an alarm.
 type PastGeneration struct {
 	Generation int64
 	RingAt     Instant // target_ring_at
@@ -36,7 +36,7 @@ type PastGeneration struct {
 	Answer     AnswerKind
 	AnsweredBy string
 	AnsweredAt Instant // NoInstant: no answer
-	ReplacedAt Instant // when the next generation began
+	ReplacedAt Instant // when the next generation began, or a kick or a discard changed the end of this one
 }
 
 // storedGeneration is the JSON that PastGeneration.encode writes. Times are epoch milliseconds, 0 for NoInstant.

@@ -53,6 +53,43 @@ func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
 	}
 }
 
+func TestKicksAndDiscardsKeepTheEnd(t *testing.T) {
+	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
+	a.State, a.RingNo, a.RungAt, a.FinishedAt, a.LastError = Dead, 1, 101, 120, "not acknowledged"
+	a.Answer, a.AnsweredBy, a.AnsweredAt = Touch, "ann", 102
+	kicked := decideKick(&a, &Kick{Key: a.Key}, 130).Alarm
+	kicked.Generation += RaisedGenerations // the database was restored
+	kicked.State, kicked.FinishedAt, kicked.LastError = Expired, 140, "too late"
+	discarded := decideDiscard(&kicked, &Discard{Key: a.Key}, 150).Alarm
+	again := againSet(&discarded, 300, 160)
+	const end = `10 created 1.0 for 100
+101 rung 1.1
+102 touched 1.1  ann
+120 dead 1.0 not acknowledged
+`
+	const want = end + `130 kicked 1000001.0
+140 expired 1000001.0 too late
+150 cancelled 1000001.0
+160 set 1000002.0 for 300`
+	if got := text(again.Events(nil, nil)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	acts := []Act{
+		{At: 150, Actor: Actor{Name: "bob"}, Action: "discard", After: `{"generation":1000001}`},
+		{At: 130, Actor: Actor{Name: "bob"}, Action: "kick", After: `{"generation":1,"note":"repaired"}`},
+	}
+	told := strings.NewReplacer(
+		"130 kicked 1000001.0", "130 kicked 1.0 repaired bob", "150 cancelled 1000001.0", "150 discarded 1000001.0  bob",
+	).Replace(want)
+	if got := text(again.Events(acts, nil)); got != told {
+		t.Errorf("with the acts of people: got\n%s\nwant\n%s", got, told)
+	}
+	kicked.State, kicked.FinishedAt, kicked.RingNo, kicked.RungAt, kicked.Answer = Rung, 145, 2, 145, NoAnswer
+	if got, want := text(kicked.Events(nil, nil)), end+"130 kicked 1000001.0\n145 rung 1000001.2"; got != want {
+		t.Errorf("after another ring: got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestARestoreLeavesTheLifeOfAnAlarm(t *testing.T) {
 	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
 	restored := a

@@ -87,14 +87,14 @@ WHERE id IN (sqlc.slice(ids)) AND generation = sqlc.arg(generation) AND state = 
 UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS target_ring_at, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
            ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at,
-           ? AS repeat_state, ? AS doubt_target
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS repeat_state, ? AS doubt_target, ? AS past_generations
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation
 SET a.state = c.state, a.target_ring_at = c.target_ring_at, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),
     a.ring_no = c.ring_no, a.retry_times = c.retry_times, a.last_error = c.last_error, a.in_doubt = c.in_doubt,
     a.rung_at = NULLIF(c.rung_at, -1), a.answer = c.answer, a.answered_by = c.answered_by,
-    a.answered_at = NULLIF(c.answered_at, -1), a.repeat_state = c.repeat_state, a.doubt_target = c.doubt_target, a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
+    a.answered_at = NULLIF(c.answered_at, -1), a.repeat_state = c.repeat_state, a.doubt_target = c.doubt_target, a.past_generations = c.past_generations, a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
 WHERE a.state = sqlc.arg(old_state) AND a.ring_no = sqlc.arg(old_ring_no) AND a.in_doubt <> sqlc.arg(not_in_doubt)
   AND a.retry_times = sqlc.arg(old_retry_times)
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED);

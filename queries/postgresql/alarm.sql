@@ -134,7 +134,8 @@ UPDATE alarm a
 SET state = c.state, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
     next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
     answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_state = c.repeat_state, doubt_target = c.doubt_target
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_state = c.repeat_state, doubt_target = c.doubt_target,
+    past_generations = c.past_generations
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
              unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
@@ -154,7 +155,8 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(update_time)::bigint[]) AS update_time,
              unnest(sqlc.arg(finished_at)::bigint[]) AS finished_at,
              unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
-             unnest(sqlc.arg(doubt_target)::smallint[]) AS doubt_target) c
+             unnest(sqlc.arg(doubt_target)::smallint[]) AS doubt_target,
+             unnest(sqlc.arg(past_generations)::varchar[]) AS past_generations) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no;
 
 -- name: GetAlarm :one

@@ -48,7 +48,8 @@ UPDATE alarm
 SET state = sqlc.arg(state), target_ring_at = sqlc.arg(target_ring_at), latest_ring_at = sqlc.narg(latest_ring_at),
     next_try_time = sqlc.narg(next_try_time), ring_no = sqlc.arg(ring_no), retry_times = sqlc.arg(retry_times),
     last_error = sqlc.arg(last_error), in_doubt = sqlc.arg(in_doubt), rung_at = sqlc.narg(rung_at), answer = sqlc.arg(answer), answered_by = sqlc.arg(answered_by), answered_at = sqlc.narg(answered_at),
-    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at), repeat_state = sqlc.arg(repeat_state), doubt_target = sqlc.arg(doubt_target)
+    update_time = sqlc.arg(update_time), finished_at = sqlc.narg(finished_at), repeat_state = sqlc.arg(repeat_state), doubt_target = sqlc.arg(doubt_target),
+    past_generations = sqlc.arg(past_generations)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state) AND ring_no = sqlc.arg(old_ring_no);
 
 -- name: GetAlarm :one

@@ -38,7 +38,7 @@ func hotStatements(due string) []hotStatement {
 	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("5::bigint"), n("-1::bigint"), n("-1::bigint"),
 		n("0"), n("0"), n("'r'::varchar"), n("0"),
 		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint"), n("''::varchar"),
-		n("0")}
+		n("0"), n("''::varchar")}
 	attempts := []any{due, n("1::bigint"), n("1"), n("'c'::varchar"), n("1::bigint"), n("2"), n("'r'::varchar"),
 		n("''::varchar")}
 	settle := slices.Concat(attempts,

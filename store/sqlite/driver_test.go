@@ -147,7 +147,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 		{"claim, take once", dbsqlc.TakeOnce, []any{"c", 6, "[1,2,3]"},
 			[]string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"settle", dbsqlc.SettleAlarms, make([]any, 19), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{"amend", dbsqlc.AmendAlarms, make([]any, 20), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
+		{"amend", dbsqlc.AmendAlarms, make([]any, 21), []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},
 		{"zoned", dbsqlc.ListZoned, []any{"Europe/Berlin", 5, 10},
 			[]string{"SEARCH zoned_alarm USING COVERING INDEX zoned_alarm_zone (time_zone=? AND alarm_id>?)"}},
 		{"keys", dbsqlc.ListKeys, []any{"[1,2,3]"}, []string{"SEARCH alarm USING INTEGER PRIMARY KEY (rowid=?)"}},

@@ -92,7 +92,8 @@ func testRacingJobs(t *testing.T, f *fixture) {
 	}
 }
 
-// testPast demands that sets keep the generations that they replace, and that nothing else changes these.
+// testPast demands that sets keep the generations that they replace, and kicks and discards the end that they change,
+// and that nothing else changes these.
 func testPast(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("a", t0))
 	f.claim(t0, ids...).settle(t0+1, everyRing(clock.Confirmed))
@@ -113,6 +114,14 @@ func testPast(t *testing.T, f *fixture) {
 			ReplacedAt: t0 + 4,
 		},
 	})
+	dead, expired := f.arrange("dead", "dead"), f.arrange("expired", "expired")
+	f.set(t0+7, clock.Op{Kick: &clock.Kick{Key: dead.Key}}, clock.Op{Discard: &clock.Discard{Key: expired.Key}})
+	for _, ended := range []clock.Alarm{dead, expired} {
+		past := f.get(ended.BusinessID).Past.List()
+		if last := past[len(past)-1]; last.State != ended.State || last.FinishedAt != ended.FinishedAt || last.ReplacedAt != t0+7 {
+			t.Errorf("%s: the past is %+v", ended.BusinessID, past)
+		}
+	}
 }
 
 // testShift demands that a shift rewrites the alarm with its next generation, and does so once.

@@ -602,6 +602,9 @@ const checks = {
     await page.waitForSelector('.summary .badge.rung');
     assert.match(await page.innerText('.summary'), /4 of 4 alarms kicked\./);
     assert.equal(await dead(), before - 13);
+    const [kicked] = (await service.call('GET', '/v1/applications/shop/alarms?state=scheduled&prefix=card-&limit=1')).body.alarms;
+    await visit(page, service.url, view('alarm', {application: 'shop', id: kicked.business_id}));
+    assert.match(await page.innerText('.timeline'), /Dead\n[\s\S]*buried: [\s\S]*Bulk job begun[\s\S]*Kicked\n/);
   },
 
   async 'all alarms of a filter are changed by a job, which can be stopped'({page, service}) {

@@ -23,8 +23,11 @@ const acts = {
   backfilled: ['Backfill begun', 'ringing'], backfill_ended: ['Backfill ended', 'set'], bulk: ['Bulk job begun', 'plan'],
 };
 
-// The events of earlier generations that the alarm itself tells of its current one.
-const past = {rung: ['Rung', 'rung'], acknowledged: ['Acknowledged', 'rung'], touched: ['Asked for more time', 'rung'], expired: ['Expired', 'expired'], dead: ['Dead', 'dead']};
+// The events of which the alarm itself tells the last one of its current generation, with the member that has its time.
+const past = {
+  rung: ['Rung', 'rung', 'rung_at'], acknowledged: ['Acknowledged', 'rung', 'answered_at'], touched: ['Asked for more time', 'rung', 'answered_at'],
+  expired: ['Expired', 'expired', 'finished_at'], dead: ['Dead', 'dead', 'finished_at'],
+};
 
 /** Returns the moments of an alarm's life, in order. A moment has its time, a kind, a text and details. */
 function moments(alarm, events) {
@@ -64,7 +67,8 @@ function ending(alarm) {
 }
 
 function acted(alarm, events) {
-  const told = e => acts[e.event] || e.generation < alarm.generation && past[e.event];
+  const last = e => e.generation === alarm.generation && e.at === alarm[past[e.event]?.[2]];
+  const told = e => acts[e.event] || !last(e) && past[e.event];
   return events.filter(told).map(e => {
     const [text, kind] = told(e);
     return {

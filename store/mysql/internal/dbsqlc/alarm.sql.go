@@ -15,43 +15,44 @@ const AmendAlarms = `-- name: AmendAlarms :execrows
 UPDATE (
     /*FIRST*/SELECT ? AS id, ? AS generation, ? AS state, ? AS target_ring_at, ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times,
            ? AS last_error, ? AS in_doubt, ? AS rung_at, ? AS answer, ? AS answered_by, ? AS answered_at, ? AS update_time, ? AS finished_at,
-           ? AS repeat_state, ? AS doubt_target
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS repeat_state, ? AS doubt_target, ? AS past_generations
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation
 SET a.state = c.state, a.target_ring_at = c.target_ring_at, a.latest_ring_at = NULLIF(c.latest_ring_at, -1), a.next_try_time = NULLIF(c.next_try_time, -1),
     a.ring_no = c.ring_no, a.retry_times = c.retry_times, a.last_error = c.last_error, a.in_doubt = c.in_doubt,
     a.rung_at = NULLIF(c.rung_at, -1), a.answer = c.answer, a.answered_by = c.answered_by,
-    a.answered_at = NULLIF(c.answered_at, -1), a.repeat_state = c.repeat_state, a.doubt_target = c.doubt_target, a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
+    a.answered_at = NULLIF(c.answered_at, -1), a.repeat_state = c.repeat_state, a.doubt_target = c.doubt_target, a.past_generations = c.past_generations, a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1)
 WHERE a.state = ? AND a.ring_no = ? AND a.in_doubt <> ?
   AND a.retry_times = ?
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
 
 type AmendAlarmsParams struct {
-	ID            int64
-	Generation    int64
-	State         int64
-	TargetRingAt  int64
-	LatestRingAt  sql.NullInt64
-	NextTryTime   sql.NullInt64
-	RingNo        int64
-	RetryTimes    int64
-	LastError     string
-	InDoubt       int64
-	RungAt        sql.NullInt64
-	Answer        int64
-	AnsweredBy    string
-	AnsweredAt    sql.NullInt64
-	UpdateTime    int64
-	FinishedAt    sql.NullInt64
-	RepeatState   string
-	DoubtTarget   int64
-	OldState      int64
-	OldRingNo     int64
-	NotInDoubt    int64
-	OldRetryTimes int64
-	Build         int64
+	ID              int64
+	Generation      int64
+	State           int64
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RungAt          sql.NullInt64
+	Answer          int64
+	AnsweredBy      string
+	AnsweredAt      sql.NullInt64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	RepeatState     string
+	DoubtTarget     int64
+	PastGenerations string
+	OldState        int64
+	OldRingNo       int64
+	NotInDoubt      int64
+	OldRetryTimes   int64
+	Build           int64
 }
 
 // Writes rows that were answered, resent, kicked, discarded, paused, resumed or recomputed. All rows had the same state, ring_no,
@@ -77,6 +78,7 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.FinishedAt,
 		arg.RepeatState,
 		arg.DoubtTarget,
+		arg.PastGenerations,
 		arg.OldState,
 		arg.OldRingNo,
 		arg.NotInDoubt,

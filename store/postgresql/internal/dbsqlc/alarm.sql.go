@@ -14,7 +14,8 @@ UPDATE alarm a
 SET state = c.state, target_ring_at = c.target_ring_at, latest_ring_at = NULLIF(c.latest_ring_at, -1),
     next_try_time = NULLIF(c.next_try_time, -1), ring_no = c.ring_no, retry_times = c.retry_times, last_error = c.last_error, in_doubt = c.in_doubt, rung_at = NULLIF(c.rung_at, -1),
     answer = c.answer, answered_by = c.answered_by, answered_at = NULLIF(c.answered_at, -1),
-    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_state = c.repeat_state, doubt_target = c.doubt_target
+    update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_state = c.repeat_state, doubt_target = c.doubt_target,
+    past_generations = c.past_generations
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
@@ -34,31 +35,33 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($17::bigint[]) AS update_time,
              unnest($18::bigint[]) AS finished_at,
              unnest($19::varchar[]) AS repeat_state,
-             unnest($20::smallint[]) AS doubt_target) c
+             unnest($20::smallint[]) AS doubt_target,
+             unnest($21::varchar[]) AS past_generations) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state AND a.ring_no = c.old_ring_no
 `
 
 type AmendAlarmsParams struct {
-	ID            []int64
-	OldGeneration []int64
-	OldState      []int64
-	OldRingNo     []int64
-	State         []int64
-	TargetRingAt  []int64
-	LatestRingAt  []int64
-	NextTryTime   []int64
-	RingNo        []int64
-	RetryTimes    []int64
-	LastError     []string
-	InDoubt       []int64
-	RungAt        []int64
-	Answer        []int64
-	AnsweredBy    []string
-	AnsweredAt    []int64
-	UpdateTime    []int64
-	FinishedAt    []int64
-	RepeatState   []string
-	DoubtTarget   []int64
+	ID              []int64
+	OldGeneration   []int64
+	OldState        []int64
+	OldRingNo       []int64
+	State           []int64
+	TargetRingAt    []int64
+	LatestRingAt    []int64
+	NextTryTime     []int64
+	RingNo          []int64
+	RetryTimes      []int64
+	LastError       []string
+	InDoubt         []int64
+	RungAt          []int64
+	Answer          []int64
+	AnsweredBy      []string
+	AnsweredAt      []int64
+	UpdateTime      []int64
+	FinishedAt      []int64
+	RepeatState     []string
+	DoubtTarget     []int64
+	PastGenerations []string
 }
 
 // Writes rows that were cancelled, answered, resent, kicked, discarded, paused, resumed or recomputed. The generation and the content stay, except
@@ -86,6 +89,7 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.FinishedAt,
 		arg.RepeatState,
 		arg.DoubtTarget,
+		arg.PastGenerations,
 	)
 	if err != nil {
 		return 0, err

@@ -15,31 +15,33 @@ UPDATE alarm
 SET state = ?1, target_ring_at = ?2, latest_ring_at = ?3,
     next_try_time = ?4, ring_no = ?5, retry_times = ?6,
     last_error = ?7, in_doubt = ?8, rung_at = ?9, answer = ?10, answered_by = ?11, answered_at = ?12,
-    update_time = ?13, finished_at = ?14, repeat_state = ?15, doubt_target = ?16
-WHERE id = ?17 AND generation = ?18 AND state = ?19 AND ring_no = ?20
+    update_time = ?13, finished_at = ?14, repeat_state = ?15, doubt_target = ?16,
+    past_generations = ?17
+WHERE id = ?18 AND generation = ?19 AND state = ?20 AND ring_no = ?21
 `
 
 type AmendAlarmsParams struct {
-	State         int64
-	TargetRingAt  int64
-	LatestRingAt  sql.NullInt64
-	NextTryTime   sql.NullInt64
-	RingNo        int64
-	RetryTimes    int64
-	LastError     string
-	InDoubt       int64
-	RungAt        sql.NullInt64
-	Answer        int64
-	AnsweredBy    string
-	AnsweredAt    sql.NullInt64
-	UpdateTime    int64
-	FinishedAt    sql.NullInt64
-	RepeatState   string
-	DoubtTarget   int64
-	ID            int64
-	OldGeneration int64
-	OldState      int64
-	OldRingNo     int64
+	State           int64
+	TargetRingAt    int64
+	LatestRingAt    sql.NullInt64
+	NextTryTime     sql.NullInt64
+	RingNo          int64
+	RetryTimes      int64
+	LastError       string
+	InDoubt         int64
+	RungAt          sql.NullInt64
+	Answer          int64
+	AnsweredBy      string
+	AnsweredAt      sql.NullInt64
+	UpdateTime      int64
+	FinishedAt      sql.NullInt64
+	RepeatState     string
+	DoubtTarget     int64
+	PastGenerations string
+	ID              int64
+	OldGeneration   int64
+	OldState        int64
+	OldRingNo       int64
 }
 
 // Writes a row that was answered, resent, kicked, discarded, paused, resumed or recomputed. The generation and the content stay, except
@@ -63,6 +65,7 @@ func (q *Queries) AmendAlarms(ctx context.Context, db DBTX, arg AmendAlarmsParam
 		arg.FinishedAt,
 		arg.RepeatState,
 		arg.DoubtTarget,
+		arg.PastGenerations,
 		arg.ID,
 		arg.OldGeneration,
 		arg.OldState,
