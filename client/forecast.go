@@ -11,6 +11,9 @@ type ForecastQuery struct {
 	By          string // length of a step: second, minute, hour or day; empty: minute
 	Count       int    // steps, 1 to 1000; 0: 60 seconds or minutes, 24 hours, 14 days
 	Application string // only alarms of this application; empty: of all applications
+	// Applications is how many applications, the largest ones, have numbers of their own: 0 to 20, and 0 with
+	// an Application.
+	Applications int
 }
 
 // Forecast has the number of rings that are due in each step.
@@ -21,8 +24,16 @@ type Forecast struct {
 	Due   []int64       // a number for each step; the steps at the end may be missing, because there are many alarms
 	// Repeats has, of each number of Due, the rings of repeating alarms after their next ring, by their rules.
 	Repeats []int64
+	// Applications have the most rings of all applications, the largest first. The other rings of Due are of others.
+	Applications []ApplicationForecast
 
 	Raw json.RawMessage // the forecast as the service wrote it
+}
+
+// ApplicationForecast has the number of rings of one application that are due in each step.
+type ApplicationForecast struct {
+	Application string  `json:"application"`
+	Due         []int64 `json:"due"` // for the steps of the Forecast
 }
 
 // UnmarshalJSON reads a forecast of the service.
@@ -33,13 +44,16 @@ func (f *Forecast) UnmarshalJSON(b []byte) error {
 		Exact       bool      `json:"exact"`
 		Due         []int64   `json:"due"`
 		Repeats     []int64   `json:"repeats"`
+
+		Applications []ApplicationForecast `json:"applications"`
 	}
 	if err := json.Unmarshal(b, &fields); err != nil {
 		return err
 	}
 	*f = Forecast{
 		Start: fields.Start, Step: time.Duration(fields.StepSeconds) * time.Second, Exact: fields.Exact,
-		Due: fields.Due, Repeats: make([]int64, len(fields.Due)), Raw: append(json.RawMessage(nil), b...),
+		Due: fields.Due, Repeats: make([]int64, len(fields.Due)), Applications: fields.Applications,
+		Raw: append(json.RawMessage(nil), b...),
 	}
 	copy(f.Repeats, fields.Repeats) // an older service has none
 	return nil
@@ -51,5 +65,6 @@ func (c *Client) Forecast(ctx context.Context, f ForecastQuery) (*Forecast, erro
 	q.text("by", f.By)
 	q.number("count", f.Count)
 	q.text("application", f.Application)
+	q.number("applications", f.Applications)
 	return read[Forecast](ctx, c, q.of("/v1/forecast"))
 }

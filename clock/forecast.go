@@ -1,8 +1,11 @@
 package clock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -13,10 +16,16 @@ type ForecastQuery struct {
 	Step        time.Duration // length of a step, whole milliseconds
 	Count       int           // number of steps, 1 to MaxForecastSteps
 	Application string        // only alarms of this application; empty: of all applications
+	// Applications is how many applications, the ones with the most rings in all steps, have numbers of their own: 0 to
+	// MaxForecastApplications, and 0 with an Application.
+	Applications int
 }
 
-// MaxForecastSteps is the most steps of a forecast.
-const MaxForecastSteps = 1000
+// Bounds of a forecast.
+const (
+	MaxForecastSteps        = 1000
+	MaxForecastApplications = 20 // that have numbers of their own
+)
 
 // Until returns the end of the last step.
 func (q *ForecastQuery) Until() Instant { return q.From.Add(time.Duration(q.Count) * q.Step) }
@@ -26,8 +35,14 @@ func (q *ForecastQuery) Validate() error {
 	if q.Count < 1 || q.Count > MaxForecastSteps {
 		return invalid(CodeOutOfRange, "count", fmt.Sprintf("count must be from 1 to %d", MaxForecastSteps))
 	}
+	if most := MaxForecastApplications; q.Applications < 0 || q.Applications > most {
+		return invalid(CodeOutOfRange, "applications", fmt.Sprintf("applications must be from 0 to %d", most))
+	}
 	if q.Application == "" {
 		return nil
+	}
+	if q.Applications > 0 {
+		return invalid(CodeInvalidValue, "applications", "applications is for a forecast of all applications, without application")
 	}
 	return ValidateApplication(q.Application)
 }
@@ -45,6 +60,54 @@ type Forecast struct {
 	// does not count them.
 	Repeats        []int64
 	RulesEstimated bool // Repeats are estimates: some alarms were counted, and stand for all
+
+	// Parts are the numbers of all applications, if the query asks for Applications. Each number is rounded down, so
+	// their sum may be less than Due.
+	Parts Parts
+	// Applications have the most rings, the largest first; equal ones by name. A store returns none.
+	Applications []ApplicationForecast
+}
+
+// ApplicationForecast has the rings of one application that are due in each step.
+type ApplicationForecast struct {
+	Application string
+	Due         []int64 // for the steps of the Forecast
+}
+
+// Parts has the number of rings by application and number of the step, without zeros.
+type Parts map[string]map[int]int64
+
+// Add adds rings of an application to a step.
+func (p *Parts) Add(application string, step int, rings int64) {
+	if *p == nil {
+		*p = Parts{}
+	}
+	if (*p)[application] == nil {
+		(*p)[application] = map[int]int64{}
+	}
+	(*p)[application][step] += rings
+}
+
+// largest returns the applications with the most rings, with their numbers in each step.
+func (p *Parts) largest(most, steps int) []ApplicationForecast {
+	totals := map[string]int64{}
+	for application, due := range *p {
+		for _, n := range due {
+			totals[application] += n
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		return cmp.Or(cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b))
+	})
+	all := make([]ApplicationForecast, 0, most)
+	for _, name := range names[:min(most, len(names))] {
+		due := make([]int64, steps)
+		for step, n := range (*p)[name] {
+			due[step] = n
+		}
+		all = append(all, ApplicationForecast{Application: name, Due: due})
+	}
+	return all
 }
 
 // Exact reports whether all numbers were counted.

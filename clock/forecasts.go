@@ -69,8 +69,13 @@ func (f *Forecasts) Forecast(ctx context.Context, q ForecastQuery) (Forecast, er
 		for i, n := range steps.Counts {
 			forecast.Due[i] += n
 			forecast.Repeats[i] += n
+			if n > 0 && q.Applications > 0 {
+				forecast.Parts.Add(name, i, n)
+			}
 		}
 	}
+	forecast.Applications = forecast.Parts.largest(q.Applications, len(forecast.Due))
+	forecast.Parts = nil
 	return forecast, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/clockd/clockd/clock/repeat"
 )
 
-// ruledStore has repeating alarms by application, and no due alarms.
+// ruledStore has repeating alarms by application, and an alarm of shop that is due in each step.
 type ruledStore struct {
 	Forecaster
 	rules map[string]Rules
@@ -21,7 +22,11 @@ type ruledStore struct {
 }
 
 func (s *ruledStore) Forecast(_ context.Context, q ForecastQuery) (Forecast, error) {
-	return Forecast{Due: slices.Repeat([]int64{1}, q.Count), Counted: 4, Shards: 4}, nil
+	f := Forecast{Due: slices.Repeat([]int64{1}, q.Count), Counted: 4, Shards: 4}
+	for i := range f.Due {
+		f.Parts.Add("shop", i, 1)
+	}
+	return f, nil
 }
 
 func (s *ruledStore) RepeatingApplications(_ context.Context, after string, limit int) (names []string, err error) {
@@ -87,7 +92,16 @@ func TestForecastsCountTheOccurrencesOfRules(t *testing.T) {
 	if f := s.forecast(t, hours); !slices.Equal(f.Repeats, []int64{3 + 1, 4 + 2 + 1, 4 + 2 + 1, 4 + 2}) || !f.Exact() {
 		t.Errorf("%+v", f)
 	}
-	hours.Application = "bank"
+	hours.Applications = 1
+	largest := []ApplicationForecast{{"bank", []int64{3, 4, 4, 4}}, {"shop", []int64{2, 4, 4, 3}}}
+	if f := s.forecast(t, hours); !reflect.DeepEqual(f.Applications, largest[:1]) {
+		t.Errorf("the largest application is %+v", f.Applications)
+	}
+	hours.Applications = MaxForecastApplications
+	if f := s.forecast(t, hours); !reflect.DeepEqual(f.Applications, largest) {
+		t.Errorf("the applications are %+v", f.Applications)
+	}
+	hours.Applications, hours.Application = 0, "bank"
 	if f := s.forecast(t, hours); !slices.Equal(f.Repeats, []int64{3, 4, 4, 4}) || !f.Exact() {
 		t.Errorf("of one application: %+v", f)
 	}

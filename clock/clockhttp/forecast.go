@@ -58,12 +58,16 @@ func (s *Server) showForecast(c echo.Context) error {
 	b = strconv.AppendBool(append(b, `,"exact":`...), f.Exact())
 	b = appendList(append(b, `,"due":`...), f.Due, number)
 	b = appendList(append(b, `,"repeats":`...), f.Repeats, number)
+	b = appendList(append(b, `,"applications":`...), f.Applications, func(a *clock.ApplicationForecast, b []byte) []byte {
+		b = appendString(append(b, `{"application":`...), a.Application)
+		return append(appendList(append(b, `,"due":`...), a.Due, number), '}')
+	})
 	return s.respondRead(c, append(b, '}'))
 }
 
 // forecastQuery reads the request's query.
 func forecastQuery(c echo.Context) (by string, q clock.ForecastQuery, err error) {
-	values, err := queryParams(c, "application", "by", "count")
+	values, err := queryParams(c, "application", "applications", "by", "count")
 	if err != nil {
 		return by, q, err
 	}
@@ -79,6 +83,12 @@ func forecastQuery(c echo.Context) (by string, q clock.ForecastQuery, err error)
 	if q.Count, err = numberParam(values, "count", step.count, clock.MaxForecastSteps); err != nil {
 		return by, q, err
 	}
-	q.Application, err = applicationParam(values)
+	if q.Application, err = applicationParam(values); err != nil {
+		return by, q, err
+	}
+	if q.Applications, err = numberParam(values, "applications", 0, clock.MaxForecastApplications); err != nil {
+		return by, q, err
+	}
+	err = q.Validate()
 	return by, q, err
 }

@@ -204,6 +204,8 @@ func TestClientCommandsSendRequestsAndPrintResponses(t *testing.T) {
 			out: []string{"need --cron or --every"}},
 		"forecast of no steps": {args: []string{"forecast", "--count", "0"}, code: exitUsage,
 			out: []string{"--count must be at least 1"}},
+		"forecast of no applications": {args: []string{"forecast", "--applications", "0"}, code: exitUsage,
+			out: []string{"--applications must be at least 1"}},
 		"listen for no ring": {args: []string{"listen", "shop", "--count", "0"}, code: exitUsage,
 			out: []string{"--count must be at least 1"}},
 		"kick at generation 0": {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -116,7 +117,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 			p.must(http.StatusOK, http.MethodDelete, alarmPath("bank", "order-1"), nil)
 			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "ticks"),
 				map[string]any{"repeat": map[string]any{"every": "10m"}})
-			forecast, err := c.Forecast(t.Context(), client.ForecastQuery{By: "hour", Count: 2})
+			forecast, err := c.Forecast(t.Context(), client.ForecastQuery{By: "hour", Count: 2, Applications: 1})
 			if err != nil || !forecast.Exact || forecast.Step != time.Hour || len(forecast.Due) != 2 || len(forecast.Repeats) != 2 {
 				t.Fatalf("forecast %+v, %v", forecast, err)
 			}
@@ -125,7 +126,10 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 			if rings-repeats != 4 || repeats < 5 || repeats > 11 {
 				t.Errorf("forecast %+v", forecast)
 			}
-			if out := run("forecast", "--by", "hour"); !strings.Contains(out, "BY RULES") {
+			if a := forecast.Applications; len(a) != 1 || a[0].Application != "shop" || a[0].Due[0]+a[0].Due[1] != rings-1 {
+				t.Errorf("the largest application is %+v of %+v", a, forecast)
+			}
+			if out := run("forecast", "--by", "hour", "--applications", "2"); !regexp.MustCompile(`BY RULES +shop +zoo\n`).MatchString(out) {
 				t.Errorf("clockd forecast prints\n%s", out)
 			}
 			ring := p.listen("shop")

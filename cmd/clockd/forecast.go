@@ -30,14 +30,15 @@ func forecastFrom(forecaster clock.Forecaster, tb *clock.Timebase) clockhttp.For
 type forecastCommand struct {
 	clientFlags
 
-	By          string `enum:"second,minute,hour,day" default:"minute" help:"Length of a step: second, minute, hour or day."`
-	Count       *int   `placeholder:"N" help:"Steps to show, at most 1000 (default: 60 seconds or minutes, 24 hours, 14 days)."`
-	Application string `placeholder:"NAME" help:"Only alarms of this application."`
+	By           string `enum:"second,minute,hour,day" default:"minute" help:"Length of a step: second, minute, hour or day."`
+	Count        *int   `placeholder:"N" help:"Steps to show, at most 1000 (default: 60 seconds or minutes, 24 hours, 14 days)."`
+	Application  string `placeholder:"NAME" xor:"applications" help:"Only alarms of this application."`
+	Applications *int   `placeholder:"N" xor:"applications" help:"Show also the rings of the N applications with the most of them, at most 20."`
 }
 
 // Run asks the server and prints a line for each step, or with --json the forecast.
 func (f *forecastCommand) Run() error {
-	if err := notZero("count", f.Count); err != nil {
+	if err := errors.Join(notZero("count", f.Count), notZero("applications", f.Applications)); err != nil {
 		return err
 	}
 	server, err := f.client()
@@ -45,7 +46,9 @@ func (f *forecastCommand) Run() error {
 		return err
 	}
 	found, err := server.Forecast(context.Background(),
-		client.ForecastQuery{By: f.By, Count: zeroUnless(f.Count), Application: f.Application})
+		client.ForecastQuery{
+			By: f.By, Count: zeroUnless(f.Count), Application: f.Application, Applications: zeroUnless(f.Applications),
+		})
 	if err != nil {
 		return f.explained(err)
 	}
@@ -56,9 +59,17 @@ func (f *forecastCommand) Run() error {
 		return printJSON(stdout, found.Raw)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(table, "FROM\tDUE\tBY RULES\t")
+	_, _ = fmt.Fprint(table, "FROM\tDUE\tBY RULES\t")
+	for _, a := range found.Applications {
+		_, _ = fmt.Fprintf(table, "%s\t", a.Application)
+	}
+	_, _ = fmt.Fprintln(table)
 	for i, due := range found.Due {
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t\n", shown(found.Start.Add(time.Duration(i)*found.Step)), due, found.Repeats[i])
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t", shown(found.Start.Add(time.Duration(i)*found.Step)), due, found.Repeats[i])
+		for _, a := range found.Applications {
+			_, _ = fmt.Fprintf(table, "%d\t", a.Due[i])
+		}
+		_, _ = fmt.Fprintln(table)
 	}
 	err = table.Flush()
 	if !found.Exact {

@@ -44,16 +44,16 @@ SELECT COUNT(*) FROM (
 ) d;
 
 -- name: CountDueByTime :many
--- Counts due entries of one shard by time: in steps from a time on, all entries and those of one application. It counts the first entries, up to the
--- limit.
--- Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
-SELECT d.number, COUNT(*) AS count, COUNT(CASE WHEN d.own = 1 THEN 1 END) AS own
+-- Counts due entries of one shard by time, in steps from a time on, by application: one, or each if split is 1, and the others without a name. It
+-- counts the first entries, up to the limit.
+-- Index: alarm_due alone, as a range that ends at the limit. Rows: one or two for each step; with split one for each application and step.
+SELECT d.number, d.application, COUNT(*) AS count
 FROM (SELECT CAST((a.next_try_time - CAST(sqlc.arg(begin) AS SIGNED)) DIV CAST(sqlc.arg(step) AS SIGNED) AS SIGNED) AS number,
-             a.application = sqlc.arg(application) AS own
+             CASE WHEN CAST(sqlc.arg(split) AS SIGNED) = 1 OR a.application = sqlc.arg(application) THEN a.application ELSE '' END AS application
       FROM alarm a FORCE INDEX (alarm_due)
       WHERE a.shard = sqlc.arg(shard) AND a.next_try_time >= sqlc.arg(from_time) AND a.next_try_time < sqlc.arg(until_time)
       ORDER BY a.next_try_time LIMIT ?) d
-GROUP BY d.number ORDER BY d.number LIMIT 10000;
+GROUP BY d.number, d.application ORDER BY d.number, d.application LIMIT 1000000;
 
 -- name: CountPending :many
 -- Counts the entries of one shard by application. LIMIT is a safety net.

@@ -84,16 +84,18 @@ SELECT (SELECT count(*)
         ) d)::bigint AS oldest;
 
 -- name: CountDueByTime :many
--- Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
--- row_limit.
--- Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
-SELECT ((d.next_try_time - sqlc.arg(from_time)::bigint) / sqlc.arg(step)::bigint)::bigint AS number, count(*) AS count,
-       count(*) FILTER (WHERE d.application = sqlc.arg(application)::varchar) AS own
-FROM (SELECT a.next_try_time, a.application FROM alarm a
+-- Counts due entries of one shard by time, in steps from from_time on, by application: one, or each with split, and the others without a name. It
+-- counts the first entries, up to row_limit.
+-- Index: alarm_due alone, as a range that ends at the limit. Rows: one or two for each step; with split one for each application and step.
+SELECT ((d.next_try_time - sqlc.arg(from_time)::bigint) / sqlc.arg(step)::bigint)::bigint AS number, d.application::varchar AS application,
+       count(*) AS count
+FROM (SELECT a.next_try_time,
+             CASE WHEN sqlc.arg(split)::boolean OR a.application = sqlc.arg(application)::varchar THEN a.application ELSE '' END AS application
+      FROM alarm a
       WHERE a.shard = sqlc.arg(shard)::smallint AND a.next_try_time IS NOT NULL
         AND a.next_try_time >= sqlc.arg(from_time)::bigint AND a.next_try_time < sqlc.arg(until_time)::bigint
       ORDER BY a.next_try_time LIMIT sqlc.arg(row_limit)) d
-GROUP BY number ORDER BY number LIMIT 10000;
+GROUP BY number, d.application ORDER BY number, d.application LIMIT 1000000;
 
 -- name: CountPending :many
 -- Counts the entries of one shard by application. LIMIT is a safety net.

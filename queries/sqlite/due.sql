@@ -53,15 +53,17 @@ SELECT CAST((SELECT COUNT(*)
                       FROM json_each(CAST(sqlc.arg(shards) AS TEXT)) s), -1) AS INTEGER) AS oldest;
 
 -- name: CountDueByTime :many
--- Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
--- row_limit.
--- Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
-SELECT CAST((d.next_try_time - CAST(sqlc.arg(from_time) AS INTEGER)) / CAST(sqlc.arg(step) AS INTEGER) AS INTEGER) AS number, COUNT(*) AS count,
-       COUNT(CASE WHEN d.application = CAST(sqlc.arg(application) AS TEXT) THEN 1 END) AS own
-FROM (SELECT a.next_try_time, a.application FROM alarm a
+-- Counts due entries of one shard by time, in steps from from_time on, by application: one, or each if split is 1, and the others without a name. It
+-- counts the first entries, up to row_limit.
+-- Index: alarm_due alone, as a range that ends at the limit. Rows: one or two for each step; with split one for each application and step.
+SELECT CAST((d.next_try_time - CAST(sqlc.arg(from_time) AS INTEGER)) / CAST(sqlc.arg(step) AS INTEGER) AS INTEGER) AS number,
+       CAST(d.application AS TEXT) AS application, COUNT(*) AS count
+FROM (SELECT a.next_try_time,
+             CASE WHEN CAST(sqlc.arg(split) AS INTEGER) = 1 OR a.application = CAST(sqlc.arg(application) AS TEXT) THEN a.application ELSE '' END AS application
+      FROM alarm a
       WHERE a.shard = sqlc.arg(shard) AND a.next_try_time >= CAST(sqlc.arg(from_time) AS INTEGER) AND a.next_try_time < CAST(sqlc.arg(until_time) AS INTEGER)
       ORDER BY a.next_try_time LIMIT sqlc.arg(row_limit)) d
-GROUP BY number ORDER BY number LIMIT 10000;
+GROUP BY number, d.application ORDER BY number, d.application LIMIT 1000000;
 
 -- name: CountPending :many
 -- Counts the entries of one shard by application. LIMIT is a safety net.

@@ -151,7 +151,8 @@ type DueReads interface {
 	// ReadDueEnds returns of each shard the entry that lies q.ScanLimit entries behind the first; none if the shard has
 	// fewer entries.
 	ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error)
-	// CountDueByTime counts the first due entries of one shard in the query's steps, at most limit.
+	// CountDueByTime counts the first due entries of one shard in the query's steps, at most limit, in the order of the
+	// steps.
 	CountDueByTime(ctx context.Context, q *clock.ForecastQuery, shard, limit int) ([]DueCount, error)
 	// CountPending counts the entries of one shard by application.
 	CountPending(ctx context.Context, shard int) (map[string]int64, error)
@@ -159,11 +160,11 @@ type DueReads interface {
 	CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error)
 }
 
-// DueCount is the number of due entries in one step of a forecast.
+// DueCount is the number of due entries of an application in one step of a forecast.
 type DueCount struct {
-	Number int64 // number of the step, from 0
-	Count  int64 // all entries
-	Own    int64 // entries of the query's application
+	Number      int64  // number of the step, from 0
+	Application string // empty: all that the query does not count by themselves
+	Count       int64
 }
 
 // Upkeep finds alarms to end, and deletes alarms.

@@ -46,17 +46,26 @@ func (s *Store) forecast(ctx context.Context, q *clock.ForecastQuery) (clock.For
 		}
 		if left <= 0 {
 			f.Due = f.Due[:counts[len(counts)-1].Number]
-			counts = counts[:len(counts)-1]
 		}
 		f.Counted++
 		for _, c := range counts {
-			if f.Due[c.Number] += c.Count; q.Application != "" {
-				f.Due[c.Number] += c.Own - c.Count
+			if c.Number >= int64(len(f.Due)) || q.Application != "" && c.Application == "" {
+				continue
+			}
+			f.Due[c.Number] += c.Count
+			if q.Applications > 0 {
+				f.Parts.Add(c.Application, int(c.Number), c.Count)
 			}
 		}
 	}
+	scale := func(n int64) int64 { return n * int64(f.Shards) / int64(f.Counted) }
 	for i := range f.Due {
-		f.Due[i] = f.Due[i] * int64(f.Shards) / int64(f.Counted)
+		f.Due[i] = scale(f.Due[i])
+	}
+	for _, due := range f.Parts {
+		for step := range due {
+			due[step] = scale(due[step])
+		}
 	}
 	return f, nil
 }

@@ -112,7 +112,8 @@ func (d *Driver) CountDueByTime(
 	ctx context.Context, q *clock.ForecastQuery, shard, limit int,
 ) ([]engine.DueCount, error) {
 	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
-		Begin: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
+		Begin: int64(q.From), Step: q.Step.Milliseconds(), Split: engine.Bit(q.Applications > 0),
+		Application: q.Application, Shard: int64(shard),
 		FromTime: engine.ToNull(q.From), UntilTime: engine.ToNull(q.Until()), Limit: int32(limit),
 	})
 	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err

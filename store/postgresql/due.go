@@ -75,8 +75,8 @@ func (d *Driver) CountDueByTime(
 	ctx context.Context, q *clock.ForecastQuery, shard, limit int,
 ) ([]engine.DueCount, error) {
 	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
-		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
-		UntilTime: int64(q.Until()), RowLimit: int32(limit),
+		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Split: q.Applications > 0,
+		Application: q.Application, Shard: int64(shard), UntilTime: int64(q.Until()), RowLimit: int32(limit),
 	})
 	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
 }

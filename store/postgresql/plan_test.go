@@ -70,7 +70,7 @@ func hotStatements(due string) []hotStatement {
 			true, 16 * 10},
 		{"overdue", dbsqlc.CountDue, []any{shards, int64(clock.MaxInstant), 100}, []string{"alarm_due"}, true,
 			100 + 2*16},
-		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "'plan'", 3, int64(clock.MaxInstant), 10},
+		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "true", "'plan'", 3, int64(clock.MaxInstant), 10},
 			[]string{"alarm_due"}, false, 10},
 		{"pending", dbsqlc.CountPending, []any{3}, []string{"alarm_due"}, true, 100},
 		{"claim: lock", dbsqlc.LockDue, []any{due, int64(clock.MaxInstant)}, []string{"alarm_pkey"}, false, 301},

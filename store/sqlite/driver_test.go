@@ -110,7 +110,7 @@ func assertPlans(t *testing.T, db *storetest.Database) {
 				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
 				"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time<?)",
 			}},
-		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, "plan", 3, 10, 5},
+		{"due by time", dbsqlc.CountDueByTime, []any{0, 1000, 1, "plan", 3, 10, 5},
 			[]string{"SEARCH a USING COVERING INDEX alarm_due (shard=? AND next_try_time>? AND next_try_time<?)",
 				"USE TEMP B-TREE FOR GROUP BY"}},
 		{"list", dbsqlc.ListAlarms, []any{"plan", "a", "b", "[1]", 10},

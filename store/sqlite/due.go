@@ -86,8 +86,8 @@ func (d *Driver) CountDueByTime(
 	ctx context.Context, q *clock.ForecastQuery, shard, limit int,
 ) ([]engine.DueCount, error) {
 	rows, err := d.q.CountDueByTime(ctx, d.reads, dbsqlc.CountDueByTimeParams{
-		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Application: q.Application, Shard: int64(shard),
-		UntilTime: int64(q.Until()), RowLimit: int64(limit),
+		FromTime: int64(q.From), Step: q.Step.Milliseconds(), Split: engine.Bit(q.Applications > 0),
+		Application: q.Application, Shard: int64(shard), UntilTime: int64(q.Until()), RowLimit: int64(limit),
 	})
 	return engine.Column(rows, func(r *dbsqlc.CountDueByTimeRow) engine.DueCount { return engine.DueCount(*r) }), err
 }

@@ -26,13 +26,17 @@ func testForecast(t *testing.T, f *fixture) {
 	q := clock.ForecastQuery{From: t0 + 1000, Step: time.Second, Count: 3}
 	same(t, "due", f.forecast(q),
 		clock.Forecast{Due: []int64{3, 1, 2}, Counted: f.ShardCount(), Shards: f.ShardCount()})
-	q.Application = app
+	q.Applications = 1
+	same(t, "due by application", f.forecast(q).Parts, clock.Parts{app: {0: 2, 1: 1, 2: 1}, "other": {0: 1, 2: 1}})
+	q.Applications, q.Application = 0, app
 	same(t, "due of an application", f.forecast(q).Due, []int64{2, 1, 1})
 	q.Application = "unknown"
 	same(t, "due of an unknown application", f.forecast(q).Due, []int64{0, 0, 0})
 	q = clock.ForecastQuery{From: t0 + 100_000, Step: time.Millisecond, Count: clock.MaxForecastSteps}
 	same(t, "sum without alarms", f.forecast(q).Due, make([]int64, clock.MaxForecastSteps))
-	for _, wrong := range []clock.ForecastQuery{{Step: time.Second}, {Step: time.Second, Count: clock.MaxForecastSteps + 1}, {Step: time.Second, Count: 1, Application: "a b"}} {
+	for _, wrong := range []clock.ForecastQuery{{Step: time.Second}, {Step: time.Second, Count: clock.MaxForecastSteps + 1}, {Step: time.Second, Count: 1, Application: "a b"},
+		{Step: time.Second, Count: 1, Applications: clock.MaxForecastApplications + 1},
+		{Step: time.Second, Count: 1, Applications: 1, Application: app}} {
 		if _, err := f.Forecast(t.Context(), wrong); err == nil {
 			t.Errorf("%+v is accepted", wrong)
 		}
@@ -76,6 +80,12 @@ func testForecastOfMany(t *testing.T, f *fixture) {
 	for i, n := range got.Due {
 		if n < 19_800 || n > 24_200 {
 			t.Errorf("step %d has about %d alarms, want 22,000", i, n)
+		}
+	}
+	q.Application, q.Applications = "", 1
+	for step, n := range f.forecast(q).Parts["plan"] {
+		if n != got.Due[step] {
+			t.Errorf("step %d has %d alarms of the application, want %d", step, n, got.Due[step])
 		}
 	}
 }

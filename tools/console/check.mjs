@@ -471,6 +471,29 @@ const checks = {
     assert.match(await page.getAttribute('[aria-label^="Due in the next hour"]', 'aria-label'), /rings in a minute: [\s\S]*; by rules of repeating alarms: /);
   },
 
+  async 'a forecast has the largest applications, and a refusal leaves the filter'({page, service}) {
+    const due = new Date(Math.ceil(Date.now() / 86400000) * 86400000 + 9 * 86400000).toISOString();
+    for (let i = 0; i < 7; i++) {
+      await service.call('POST', `/v1/applications/day-${i}/alarms`, {set: Array.from({length: 900 - 100 * i}, (_, n) => ({business_id: `a-${n}`, ring_at: due}))});
+    }
+    await visit(page, service.url, view('forecast', {by: 'day'}));
+    await page.waitForSelector('.chart .bar-6');
+    const rows = await page.locator('section:has(h2:text-is("Applications")) tbody tr').allInnerTexts();
+    assert.match(rows.find(row => row.startsWith('day-0')), new RegExp(`^day-0\\s+900\\s+[\\d.]+ %\\s+${due.slice(0, 10)} [\\d:.]+\\s+900$`));
+    assert.match(await page.locator('section:has(h2:text-is("The fullest steps")) tbody').innerText(), new RegExp(`${due.slice(0, 10)}[^\n]*4,2\\d\\d[^\n]*\\sday-0, 2\\d %`));
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'forecast-applications.png'), fullPage: true});
+    await page.click('tbody a:text-is("day-3")');
+    await page.waitForSelector('h1:has-text("Forecast of day-3")');
+    await page.waitForSelector('.chart');
+    assert.match(await page.innerText('.hint'), /600 rings/);
+    await page.fill('#application', 'no such name');
+    await page.press('#application', 'Enter');
+    await page.waitForSelector('.failure');
+    assert.match(await page.innerText('.failure'), /application/);
+    assert.equal(await page.inputValue('#application'), 'no such name');
+    for (let i = 0; i < 7; i++) await service.call('POST', '/v1/bulk', {application: `day-${i}`, action: 'cancel'});
+  },
+
   async 'the audit leads to the jobs'({page, service}) {
     await service.call('PUT', alarm('jobbed', 'a'), {delay: '1h'});
     const {body: count} = await service.call('POST', '/v1/bulk', {application: 'jobbed', action: 'pause', dry_run: true});

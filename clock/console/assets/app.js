@@ -1,6 +1,6 @@
 // Starts the console: chooses the page of the URL, and owns what all pages share.
 
-import {el, empty, replace} from './dom.js';
+import {el, empty, pending, replace} from './dom.js';
 import {Problem} from './api.js';
 import {signedIn} from './caller.js';
 import {currentState, href} from './url.js';
@@ -65,13 +65,14 @@ async function show(focus) {
   }
   const title = pages[view].title(state);
   document.title = `${title} · clockd`;
-  const body = el('div', {class: 'body'}, el('p', {class: 'loading'}, 'Reading…'));
+  const body = pending();
   const heading = el('h1', {tabindex: '-1'}, title);
   replace(main, heading, body);
   if (focus) heading.focus();
   const {signal} = leaving;
+  const page = {state, body, heading, signal, go, reload: () => show(true), result: null}; // a page with a filter shows its list in result
   try {
-    await pages[view].show({state, body, heading, signal, go, reload: () => show(true)});
+    await pages[view].show(page);
   } catch (problem) {
     if (signal.aborted) return;
     if (!(problem instanceof Problem)) {
@@ -80,7 +81,8 @@ async function show(focus) {
     }
     // Others who share the address may have used up its requests without a token. A token is still accepted then.
     const wantsToken = problem.status === 401 || problem.code === 'rate_limited' && !signedIn();
-    replace(body, wantsToken ? signIn(problem, () => show(true)) : failure(problem, () => show(false)));
+    if (wantsToken) replace(body, signIn(problem, () => show(true)));
+    else replace(page.result || body, failure(problem, () => show(false)));
     if (wantsToken) document.getElementById('token').focus();
   }
 }

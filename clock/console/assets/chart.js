@@ -8,13 +8,14 @@ const height = 190, left = 58, right = 12, top = 10, bottom = 24;
 
 /** Returns a chart. data has start and step in milliseconds, and series of {name, values}; null is a gap. format formats a value. With log the scale is
  * logarithmic, and lowest is its lowest value. With bars each value is a bar from zero, and a later series is a part
- * of the first one. */
+ * of the first one; or they stand one upon the other, if the data is stacked. */
 export function chart(title, data, {format, log = false, lowest = 0, bars = false}) {
   const length = data.series[0].values.length;
+  const drawn = data.stacked ? stacked(data.series) : data.series.map((s, n) => ({values: s.values, n}));
   const canvas = svg('svg', {class: 'chart', role: 'img', 'aria-label': summary(title, data, format), tabindex: '0', height});
   const readout = el('p', {class: 'readout'});
   let width = 0, marked = null;
-  const scale = scaleOf(data, log, lowest);
+  const scale = scaleOf(drawn, log ? lowest : 0, bars);
   const span = () => width - left - right;
   const x = i => left + (bars ? (i + 0.5) / length : i / Math.max(1, length - 1)) * span();
   const y = v => top + (1 - scale.part(v)) * (height - top - bottom);
@@ -25,7 +26,7 @@ export function chart(title, data, {format, log = false, lowest = 0, bars = fals
     replace(canvas,
       scale.ticks.map(t => [svg('line', {class: 'grid', x1: left, x2: width - right, y1: y(t), y2: y(t)}), svg('text', {x: left - 6, y: y(t) + 4, 'text-anchor': 'end'}, format(t))]),
       timeTicks(data, width).map(i => svg('text', {x: x(i), y: height - 6, 'text-anchor': 'middle'}, tickOf(data, i))),
-      data.series.map((s, n) => bars ? columns(s.values, x, y, width, n) : [svg('path', {class: `line line-${n + 1}`, d: path(s.values, x, y)}), svg('path', {class: `line dots line-${n + 1}`, d: dots(s.values, x, y)})]), mark);
+      drawn.map(({values, n}) => bars ? columns(values, x, y, width, n) : [svg('path', {class: `line line-${n + 1}`, d: path(values, x, y)}), svg('path', {class: `line dots line-${n + 1}`, d: dots(values, x, y)})]), mark);
     point(marked);
   };
   const point = i => {
@@ -62,15 +63,25 @@ function summary(title, data, format) {
   return `${title}. ${parts.join('; ')}. Arrow keys read single values.`;
 }
 
-function scaleOf(data, log, lowest) {
-  const largest = data.series.reduce((most, s) => s.values.reduce((a, b) => Math.max(a, b ?? 0), most), 0);
-  return log ? logarithmic(largest, lowest) : linear(largest);
+/** Returns the series with the sums of their values and all before, the last one first, as they are drawn. n is the number of the series. */
+function stacked(series) {
+  let sums = series[0].values.map(() => 0);
+  return series.map((s, n) => {
+    sums = sums.map((sum, i) => sum + s.values[i]);
+    return {values: sums, n};
+  }).reverse();
 }
 
-function linear(largest) {
+/** Returns the scale: logarithmic from lowest, or linear if that is 0. whole: the values are whole numbers. */
+function scaleOf(drawn, lowest, whole) {
+  const largest = drawn.reduce((most, s) => s.values.reduce((a, b) => Math.max(a, b ?? 0), most), 0);
+  return lowest > 0 ? logarithmic(largest, lowest) : linear(largest, whole);
+}
+
+function linear(largest, whole) {
   const rough = (largest || 1) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map(n => n * power).find(n => n >= rough);
+  const step = Math.max(whole ? 1 : 0, [1, 2, 5, 10].map(n => n * power).find(n => n >= rough));
   const end = Math.ceil((largest || 1) / step) * step;
   const ticks = Array.from({length: Math.round(end / step) + 1}, (_, i) => i * step);
   return {part: v => v / end, ticks};

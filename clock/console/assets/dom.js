@@ -54,6 +54,9 @@ export function empty(what, ...todo) {
   return el('div', {class: 'empty'}, el('p', {class: 'what'}, what), todo.map(t => el('p', {}, t)));
 }
 
+/** Returns a place for data under way. */
+export function pending() { return el('div', {class: 'body'}, el('p', {class: 'loading'}, 'Reading…')); }
+
 /** Returns a labelled section. */
 export function section(heading, ...children) {
   return el('section', {class: 'card'}, el('h2', {}, heading), children);

@@ -5,7 +5,7 @@ import {address, get, settingsOf} from './api.js';
 import {bulkButtons} from './bulk.js';
 import {alarmColumns, copyButton, pager, pausedApplication} from './parts.js';
 import {fieldInstant, fieldOf, now, plural, zoneLabel} from './format.js';
-import {el, empty, replace} from './dom.js';
+import {el, empty, pending, replace} from './dom.js';
 import {applicationField, prefixField} from './fields.js';
 import {href} from './url.js';
 import {knownApplications, unknownApplication} from './known.js';
@@ -16,7 +16,7 @@ const states = ['scheduled', 'ringing', 'rung', 'expired', 'dead', 'cancelled', 
 export function title(state) { return state.application ? `Alarms of ${state.application}` : 'Alarms'; }
 
 export async function show(view) {
-  const result = el('div', {});
+  const result = view.result = pending();
   const known = await knownApplications(view.signal);
   replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), presets(view.state), result);
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));

@@ -1,7 +1,7 @@
 // What people did: the acts that the audit records.
 
 import {applicationLink, pager, when} from './parts.js';
-import {el, empty, replace, table} from './dom.js';
+import {el, empty, pending, replace, table} from './dom.js';
 import {applicationField, textField} from './fields.js';
 import {get} from './api.js';
 import {href} from './url.js';
@@ -18,9 +18,11 @@ export function title(state) { return state.application ? `Audit of ${state.appl
 export async function show(view) {
   const {cursor, ...filter} = view.state;
   const {application, subject} = filter;
-  if (subject && !application) return replace(view.body, filterForm(view, await knownApplications(view.signal)), empty('Name the application of the business id, too.'));
-  const [page, known] = await Promise.all([get('v1/audit', {...filter, cursor, limit: 100}, view.signal), knownApplications(view.signal)]);
-  replace(view.body, filterForm(view, known),
+  const result = view.result = pending();
+  replace(view.body, filterForm(view, await knownApplications(view.signal)), result);
+  if (subject && !application) return replace(result, empty('Name the application of the business id, too.'));
+  const page = await get('v1/audit', {...filter, cursor, limit: 100}, view.signal);
+  replace(result,
     page.acts.length === 0 ? nothing(page) : table('Acts', columns, page.acts),
     subject && el('p', {class: 'hint'}, 'What bulk jobs did to an alarm is in its life, and in ', el('a', {href: href('jobs', {application})}, 'the jobs'), '.'),
     pager('audit', view.state, page, ['Newest acts', 'Older acts']));

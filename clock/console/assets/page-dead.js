@@ -6,7 +6,7 @@ import {alarmLink, applicationLink, badge, counted, pager, when} from './parts.j
 import {bulkButtons} from './bulk.js';
 import {readsOnly} from './caller.js';
 import {count, plural} from './format.js';
-import {el, empty, replace, section, table} from './dom.js';
+import {el, empty, pending, replace, section, table} from './dom.js';
 import {href} from './url.js';
 import {prefixField} from './fields.js';
 import {causes} from './causes.js';
@@ -37,13 +37,14 @@ export async function show(view) {
 async function showCauses(view) {
   const {application, prefix} = view.state;
   const state = view.state.state || 'dead,expired';
+  const result = view.result = pending();
+  replace(view.body, filterForm(view), result);
   const page = await get(`v1/applications/${encodeURIComponent(application)}/alarms`, {state, prefix, limit: readLimit}, view.signal);
-  const filter = filterForm(view);
   if (page.alarms.length === 0) {
-    return replace(view.body, filter, page.next_cursor ? empty('The first part of the list has no such alarm.', 'Use a prefix, so that the server looks at fewer alarms.') : empty('No alarm of this application matches.', 'Nothing is to do here.'));
+    return replace(result, page.next_cursor ? empty('The first part of the list has no such alarm.', 'Use a prefix, so that the server looks at fewer alarms.') : empty('No alarm of this application matches.', 'Nothing is to do here.'));
   }
   const many = page.next_cursor !== null;
-  replace(view.body, filter,
+  replace(result,
     el('p', {class: 'hint'}, many ? `These are the first ${count(page.alarms.length)} alarms of the filter. There are more.` : `${plural(page.alarms.length, 'alarm')} of the filter, grouped by cause.`),
     bulkButtons(view, {application, prefix, states: state.split(',')}, ['kick', 'discard']),
     causes(page.alarms).map(group => section(`${count(group.alarms.length)} × ${group.cause}`, causeBody(view, group))));

@@ -4,7 +4,7 @@ import {curlOf, quoted} from './actions.js';
 import {address, get} from './api.js';
 import {alarmLink, applicationLink, badge, copyButton, nextTime, pager, trouble} from './parts.js';
 import {count, instant, plural} from './format.js';
-import {el, empty, replace} from './dom.js';
+import {el, empty, pending, replace} from './dom.js';
 import {applicationField, prefixField} from './fields.js';
 import {knownApplications, unknownApplication} from './known.js';
 import {selectable} from './selection.js';
@@ -14,7 +14,7 @@ const choices = [['', 'all'], ['scheduled,ringing', 'scheduled or ringing'], ['p
 export function title(state) { return state.application ? `Repeating alarms of ${state.application}` : 'Repeating alarms'; }
 
 export async function show(view) {
-  const result = el('div', {});
+  const result = view.result = pending();
   const known = await knownApplications(view.signal);
   replace(view.body, filterForm(view, known), result);
   const page = await get('v1/repeating', listQuery(view.state), view.signal);

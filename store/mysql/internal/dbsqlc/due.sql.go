@@ -45,18 +45,19 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (in
 }
 
 const CountDueByTime = `-- name: CountDueByTime :many
-SELECT d.number, COUNT(*) AS count, COUNT(CASE WHEN d.own = 1 THEN 1 END) AS own
+SELECT d.number, d.application, COUNT(*) AS count
 FROM (SELECT CAST((a.next_try_time - CAST(? AS SIGNED)) DIV CAST(? AS SIGNED) AS SIGNED) AS number,
-             a.application = ? AS own
+             CASE WHEN CAST(? AS SIGNED) = 1 OR a.application = ? THEN a.application ELSE '' END AS application
       FROM alarm a FORCE INDEX (alarm_due)
       WHERE a.shard = ? AND a.next_try_time >= ? AND a.next_try_time < ?
       ORDER BY a.next_try_time LIMIT ?) d
-GROUP BY d.number ORDER BY d.number LIMIT 10000
+GROUP BY d.number, d.application ORDER BY d.number, d.application LIMIT 1000000
 `
 
 type CountDueByTimeParams struct {
 	Begin       int64
 	Step        int64
+	Split       int64
 	Application string
 	Shard       int64
 	FromTime    sql.NullInt64
@@ -65,18 +66,19 @@ type CountDueByTimeParams struct {
 }
 
 type CountDueByTimeRow struct {
-	Number int64
-	Count  int64
-	Own    int64
+	Number      int64
+	Application string
+	Count       int64
 }
 
-// Counts due entries of one shard by time: in steps from a time on, all entries and those of one application. It counts the first entries, up to the
-// limit.
-// Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+// Counts due entries of one shard by time, in steps from a time on, by application: one, or each if split is 1, and the others without a name. It
+// counts the first entries, up to the limit.
+// Index: alarm_due alone, as a range that ends at the limit. Rows: one or two for each step; with split one for each application and step.
 func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTimeParams) ([]CountDueByTimeRow, error) {
 	rows, err := db.QueryContext(ctx, CountDueByTime,
 		arg.Begin,
 		arg.Step,
+		arg.Split,
 		arg.Application,
 		arg.Shard,
 		arg.FromTime,
@@ -90,7 +92,7 @@ func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTim
 	var items []CountDueByTimeRow
 	for rows.Next() {
 		var i CountDueByTimeRow
-		if err := rows.Scan(&i.Number, &i.Count, &i.Own); err != nil {
+		if err := rows.Scan(&i.Number, &i.Application, &i.Count); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -51,18 +51,21 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 }
 
 const CountDueByTime = `-- name: CountDueByTime :many
-SELECT ((d.next_try_time - $1::bigint) / $2::bigint)::bigint AS number, count(*) AS count,
-       count(*) FILTER (WHERE d.application = $3::varchar) AS own
-FROM (SELECT a.next_try_time, a.application FROM alarm a
-      WHERE a.shard = $4::smallint AND a.next_try_time IS NOT NULL
-        AND a.next_try_time >= $1::bigint AND a.next_try_time < $5::bigint
-      ORDER BY a.next_try_time LIMIT $6) d
-GROUP BY number ORDER BY number LIMIT 10000
+SELECT ((d.next_try_time - $1::bigint) / $2::bigint)::bigint AS number, d.application::varchar AS application,
+       count(*) AS count
+FROM (SELECT a.next_try_time,
+             CASE WHEN $3::boolean OR a.application = $4::varchar THEN a.application ELSE '' END AS application
+      FROM alarm a
+      WHERE a.shard = $5::smallint AND a.next_try_time IS NOT NULL
+        AND a.next_try_time >= $1::bigint AND a.next_try_time < $6::bigint
+      ORDER BY a.next_try_time LIMIT $7) d
+GROUP BY number, d.application ORDER BY number, d.application LIMIT 1000000
 `
 
 type CountDueByTimeParams struct {
 	FromTime    int64
 	Step        int64
+	Split       bool
 	Application string
 	Shard       int64
 	UntilTime   int64
@@ -70,18 +73,19 @@ type CountDueByTimeParams struct {
 }
 
 type CountDueByTimeRow struct {
-	Number int64
-	Count  int64
-	Own    int64
+	Number      int64
+	Application string
+	Count       int64
 }
 
-// Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
-// row_limit.
-// Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+// Counts due entries of one shard by time, in steps from from_time on, by application: one, or each with split, and the others without a name. It
+// counts the first entries, up to row_limit.
+// Index: alarm_due alone, as a range that ends at the limit. Rows: one or two for each step; with split one for each application and step.
 func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTimeParams) ([]CountDueByTimeRow, error) {
 	rows, err := db.Query(ctx, CountDueByTime,
 		arg.FromTime,
 		arg.Step,
+		arg.Split,
 		arg.Application,
 		arg.Shard,
 		arg.UntilTime,
@@ -94,7 +98,7 @@ func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTim
 	var items []CountDueByTimeRow
 	for rows.Next() {
 		var i CountDueByTimeRow
-		if err := rows.Scan(&i.Number, &i.Count, &i.Own); err != nil {
+		if err := rows.Scan(&i.Number, &i.Application, &i.Count); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -43,17 +43,20 @@ func (q *Queries) CountDue(ctx context.Context, db DBTX, arg CountDueParams) (Co
 }
 
 const CountDueByTime = `-- name: CountDueByTime :many
-SELECT CAST((d.next_try_time - CAST(?1 AS INTEGER)) / CAST(?2 AS INTEGER) AS INTEGER) AS number, COUNT(*) AS count,
-       COUNT(CASE WHEN d.application = CAST(?3 AS TEXT) THEN 1 END) AS own
-FROM (SELECT a.next_try_time, a.application FROM alarm a
-      WHERE a.shard = ?4 AND a.next_try_time >= CAST(?1 AS INTEGER) AND a.next_try_time < CAST(?5 AS INTEGER)
-      ORDER BY a.next_try_time LIMIT ?6) d
-GROUP BY number ORDER BY number LIMIT 10000
+SELECT CAST((d.next_try_time - CAST(?1 AS INTEGER)) / CAST(?2 AS INTEGER) AS INTEGER) AS number,
+       CAST(d.application AS TEXT) AS application, COUNT(*) AS count
+FROM (SELECT a.next_try_time,
+             CASE WHEN CAST(?3 AS INTEGER) = 1 OR a.application = CAST(?4 AS TEXT) THEN a.application ELSE '' END AS application
+      FROM alarm a
+      WHERE a.shard = ?5 AND a.next_try_time >= CAST(?1 AS INTEGER) AND a.next_try_time < CAST(?6 AS INTEGER)
+      ORDER BY a.next_try_time LIMIT ?7) d
+GROUP BY number, d.application ORDER BY number, d.application LIMIT 1000000
 `
 
 type CountDueByTimeParams struct {
 	FromTime    int64
 	Step        int64
+	Split       int64
 	Application string
 	Shard       int64
 	UntilTime   int64
@@ -61,18 +64,19 @@ type CountDueByTimeParams struct {
 }
 
 type CountDueByTimeRow struct {
-	Number int64
-	Count  int64
-	Own    int64
+	Number      int64
+	Application string
+	Count       int64
 }
 
-// Counts due entries of one shard by time: in steps from from_time on, all entries and those of one application. It counts the first entries, up to
-// row_limit.
-// Index: alarm_due alone, as a range that ends at the limit. Rows: one for each step.
+// Counts due entries of one shard by time, in steps from from_time on, by application: one, or each if split is 1, and the others without a name. It
+// counts the first entries, up to row_limit.
+// Index: alarm_due alone, as a range that ends at the limit. Rows: one or two for each step; with split one for each application and step.
 func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTimeParams) ([]CountDueByTimeRow, error) {
 	rows, err := db.QueryContext(ctx, CountDueByTime,
 		arg.FromTime,
 		arg.Step,
+		arg.Split,
 		arg.Application,
 		arg.Shard,
 		arg.UntilTime,
@@ -85,7 +89,7 @@ func (q *Queries) CountDueByTime(ctx context.Context, db DBTX, arg CountDueByTim
 	var items []CountDueByTimeRow
 	for rows.Next() {
 		var i CountDueByTimeRow
-		if err := rows.Scan(&i.Number, &i.Count, &i.Own); err != nil {
+		if err := rows.Scan(&i.Number, &i.Application, &i.Count); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
