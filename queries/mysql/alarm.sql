@@ -130,10 +130,12 @@ WHERE application = sqlc.arg(application)
 ORDER BY business_id
 LIMIT 2 OFFSET ?;
 
--- name: NextApplication :one
--- Reads the name of the first application with alarms after the given name.
--- Index: alarm_key alone. Rows: one, or none.
-SELECT application FROM alarm FORCE INDEX (alarm_key) WHERE application > sqlc.arg(after) ORDER BY application LIMIT 1;
+-- name: NextApplications :many
+-- Reads the name of the first application with alarms after each of some names, which are numbered. The statement is repeated with UNION ALL for each
+-- name.
+-- Index: alarm_key alone. Rows: at most one for each name.
+/*FIRST*/(SELECT CAST(? AS SIGNED) AS number, application FROM alarm FORCE INDEX (alarm_key)
+ WHERE application > ? ORDER BY application LIMIT 1)/*NEXT UNION ALL FIRST*/;
 
 -- name: CountStates :many
 -- Counts alarms of one application by state: the first ones by business_id, up to the limit.

@@ -208,6 +208,13 @@ SELECT count(*) FROM (
 -- Index: alarm_attention alone. Rows: one, or none.
 SELECT application FROM alarm WHERE application > sqlc.arg(after) AND state IN (4, 5, 7) ORDER BY application LIMIT 1;
 
+-- name: NextApplications :many
+-- Reads the name of the first application with alarms after each of some names, in their order; empty for none.
+-- Index: alarm_key alone. Rows: one for each name.
+SELECT COALESCE((SELECT a.application FROM alarm a WHERE a.application > n.name ORDER BY a.application LIMIT 1), '')::varchar AS application
+FROM unnest(sqlc.arg(names)::varchar[]) WITH ORDINALITY AS n(name, number)
+ORDER BY n.number;
+
 -- name: NextApplication :one
 -- Reads the name of the first application with alarms after the given name.
 -- Index: alarm_key alone. Rows: one, or none.

@@ -103,10 +103,12 @@ SELECT count(*) FROM (
 -- Index: alarm_attention alone. Rows: one, or none.
 SELECT application FROM alarm WHERE application > sqlc.arg(after) AND state IN (4, 5, 7) ORDER BY application LIMIT 1;
 
--- name: NextApplication :one
--- Reads the name of the first application with alarms after the given name.
--- Index: alarm_key alone. Rows: one, or none.
-SELECT application FROM alarm WHERE application > sqlc.arg(after) ORDER BY application LIMIT 1;
+-- name: NextApplications :many
+-- Reads the name of the first application with alarms after each of some names, in their order; empty for none.
+-- Index: alarm_key alone. Rows: one for each name.
+SELECT CAST(COALESCE((SELECT a.application FROM alarm a WHERE a.application > n.value ORDER BY a.application LIMIT 1), '') AS TEXT) AS application
+FROM json_each(CAST(sqlc.arg(names) AS TEXT)) n
+ORDER BY n.key;
 
 -- name: CountStates :many
 -- Counts alarms of one application by state: the first ones by business_id, up to row_limit.

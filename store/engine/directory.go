@@ -2,17 +2,19 @@ package engine
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 
 	"github.com/clockd/clockd/clock"
 )
 
-// Applications returns the names of applications with alarms. Each name is a statement of its own: it finds one entry
-// of the index, however many alarms the applications have.
+// Applications returns the names of applications with alarms. Each name is found as one entry of the index, however many
+// alarms the applications have.
 func (s *Store) Applications(ctx context.Context, after string, limit int) (names []string, err error) {
-	return s.names(ctx, "list applications", s.driver.ReadNextApplication, after, limit)
+	err = s.read(ctx, "list applications", func(ctx context.Context) (err error) {
+		names, err = s.applications.read(ctx, s.driver.ReadNextApplications, after, limit)
+		return err
+	})
+	return names, err
 }
 
 // names returns at most limit names after the given one. next returns the first of them, or sql.ErrNoRows.
@@ -20,23 +22,14 @@ func (s *Store) names(
 	ctx context.Context, doing string, next func(ctx context.Context, after string) (string, error), after string,
 	limit int,
 ) (names []string, err error) {
-	err = s.read(ctx, doing, func(ctx context.Context) error {
-		for len(names) < limit {
-			name, err := next(ctx, after)
-			if errors.Is(err, sql.ErrNoRows) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			names, after = append(names, name), name
-		}
-		return nil
+	err = s.read(ctx, doing, func(ctx context.Context) (err error) {
+		var none guessedNames
+		names, err = none.read(ctx, func(ctx context.Context, after []string) ([]string, error) {
+			return NextName(next(ctx, after[0]))
+		}, after, limit)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
+	return names, err
 }
 
 // CountStates counts alarms of an application by state.

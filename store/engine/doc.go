@@ -18,6 +18,7 @@
 //	read.go        single reads, lists, keys in pieces
 //	readgate.go    places for reads
 //	list.go        the prefix of a list
+//	names.go       names of applications, many in one round trip
 //	forecast.go    the due load by time
 //	due.go         due pages and their ends, overdue alarms
 //	setting.go     the versions of settings

@@ -120,11 +120,13 @@ type Reads interface {
 	ReadKeys(ctx context.Context, ids []int64) (map[int64]clock.Key, error)
 	// ReadAlarmsOf returns the rows of the keys, at most MaxKeys, in any order.
 	ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]Row, error)
-	// ReadNextApplication returns the first application with alarms after the name (bytewise), or sql.ErrNoRows.
-	ReadNextApplication(ctx context.Context, after string) (string, error)
+	// ReadNextApplications returns, for each of at most maxNames names, the first application with alarms after it
+	// (bytewise), or "" for none. It may answer the first names alone, at least one.
+	ReadNextApplications(ctx context.Context, after []string) ([]string, error)
 	// ReadStateCounts counts the application's first alarms by business id, at most limit.
 	ReadStateCounts(ctx context.Context, application string, limit int) (clock.StateCounts, error)
-	// ReadNextAttentionApplication is like ReadNextApplication, for expired, dead and paused alarms.
+	// ReadNextAttentionApplication returns the first application with expired, dead or paused alarms after the name, or
+	// sql.ErrNoRows.
 	ReadNextAttentionApplication(ctx context.Context, after string) (string, error)
 	// ReadAttention returns the first business ids of the query's range whose alarms are in the state, which is one
 	// of clock.AttentionStates, in order and at most q.Limit.

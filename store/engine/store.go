@@ -45,6 +45,8 @@ type Store struct {
 
 	known  atomic.Pointer[known]
 	purges atomic.Uint32 // calls of Purge
+
+	applications guessedNames
 }
 
 // known holds the values that Check has read.

@@ -17,7 +17,7 @@ import (
 // repeatedStatements are the statements that run as a bulk.
 var repeatedStatements = []string{
 	dbsqlc.InsertAlarms, dbsqlc.RewriteAlarms, dbsqlc.AmendAlarms, dbsqlc.SettleAlarms, dbsqlc.InsertAttempts,
-	dbsqlc.InsertShards,
+	dbsqlc.InsertShards, dbsqlc.NextApplications,
 	dbsqlc.LockAlarms, dbsqlc.LockAlarmsBriefly, dbsqlc.LockAlarmsWaiting, dbsqlc.LockAlarmsAtOnce, dbsqlc.ReadAlarms,
 	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished,
 	dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.PutRepeating, dbsqlc.AddActs,

@@ -166,9 +166,10 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_key", true, 501},
 		{"next application", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.NextApplication(ctx, db, "p")
+			b := bulk{DBTX: db, rows: 2, args: []any{0, "p", 1, "q"}}
+			_, err := s.q.NextApplications(ctx, b, dbsqlc.NextApplicationsParams{})
 			return err
-		}, "alarm_key", true, 1},
+		}, "alarm_key", true, 2},
 		{"count states", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
 			_, err := s.q.CountStates(ctx, db, dbsqlc.CountStatesParams{Application: "plan", Limit: 50})
 			return err

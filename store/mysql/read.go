@@ -56,9 +56,19 @@ func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.R
 	return engine.Column(rows, func(r *dbsqlc.Alarm) engine.Row { return engine.Row(*r) }), err
 }
 
-// ReadNextApplication reads the next name (NextApplication).
-func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string, error) {
-	return d.q.NextApplication(ctx, d.reads, after)
+// ReadNextApplications reads the next names of all (NextApplications).
+func (d *Driver) ReadNextApplications(ctx context.Context, after []string) ([]string, error) {
+	args := make([]any, 0, 2*len(after))
+	for i, name := range after {
+		args = append(args, i, name)
+	}
+	b := bulk{DBTX: d.reads, rows: len(after), args: args}
+	rows, err := d.q.NextApplications(ctx, b, dbsqlc.NextApplicationsParams{})
+	names := make([]string, len(after))
+	for _, r := range rows {
+		names[r.Number] = r.Application
+	}
+	return names, err
 }
 
 // ReadStateCounts counts alarms by state (CountStates).

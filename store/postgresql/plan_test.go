@@ -108,6 +108,7 @@ func hotStatements(due string) []hotStatement {
 		{"next application with attention", dbsqlc.NextAttentionApplication, []any{"'p'"}, []string{"alarm_attention"},
 			false, 1},
 		{"count attention", dbsqlc.CountAttention, []any{"'plan'", 5, 50}, []string{"alarm_attention"}, false, 50},
+		{"next applications", dbsqlc.NextApplications, []any{"'{p,q}'::varchar[]"}, []string{"alarm_key"}, false, 4},
 		{"next application", dbsqlc.NextApplication, []any{"'p'"}, []string{"alarm_key"}, false, 1},
 		{"count states", dbsqlc.CountStates, []any{"'plan'", 50}, []string{"alarm_key"}, false, 50},
 		{"list ids", dbsqlc.ListIDs, []any{1, 50}, []string{"alarm_pkey"}, false, 50},

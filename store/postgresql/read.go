@@ -50,9 +50,13 @@ func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.R
 	return engine.Column(rows, func(r *dbsqlc.Alarm) engine.Row { return engine.Row(*r) }), err
 }
 
-// ReadNextApplication reads the next name (NextApplication).
-func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string, error) {
-	return d.q.NextApplication(ctx, d.reads, after)
+// ReadNextApplications reads the next names of all (NextApplications), or of the first one (NextApplication): Citus
+// runs no subquery with a limit for each row.
+func (d *Driver) ReadNextApplications(ctx context.Context, after []string) ([]string, error) {
+	if d.placed.Load() != nil {
+		return engine.NextName(d.q.NextApplication(ctx, d.reads, after[0]))
+	}
+	return d.q.NextApplications(ctx, d.reads, after)
 }
 
 // ReadStateCounts counts alarms by state (CountStates).

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 
 	"github.com/clockd/clockd/clock"
@@ -113,9 +114,13 @@ func (d *Driver) ReadAlarmsOf(ctx context.Context, keys []clock.Key) ([]engine.R
 	return found, nil
 }
 
-// ReadNextApplication reads the next name (NextApplication).
-func (d *Driver) ReadNextApplication(ctx context.Context, after string) (string, error) {
-	return d.q.NextApplication(ctx, d.reads, after)
+// ReadNextApplications reads the next names of all (NextApplications).
+func (d *Driver) ReadNextApplications(ctx context.Context, after []string) ([]string, error) {
+	names, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return d.q.NextApplications(ctx, d.reads, string(names))
 }
 
 // ReadStateCounts counts alarms by state (CountStates).

@@ -29,9 +29,13 @@ func testApplications(t *testing.T, f *fixture) {
 		}
 		same(t, fmt.Sprint("applications by ", limit), got, want)
 	}
+	f.set(t0, set("a", t0, inApplication("bank-3")), set("a", t0, inApplication("zoo"))) // behind names that a store may know
+	all, err := f.Applications(t.Context(), "", 100)
+	ok(t, err, "applications")
+	same(t, "applications with new ones", all, slices.Sorted(slices.Values(append(names, "bank-3", "zoo"))))
 	after, err := f.Applications(t.Context(), "bank-", 100)
 	ok(t, err, "applications after a name that is none")
-	same(t, "applications", after, []string{"bank-2", "bank.1", "shop", "shop2", "z"})
+	same(t, "applications", after, []string{"bank-2", "bank-3", "bank.1", "shop", "shop2", "z", "zoo"})
 }
 
 // testStateCounts counts alarms by state up to a limit.

@@ -719,17 +719,45 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 	return items, nil
 }
 
-const NextApplication = `-- name: NextApplication :one
-SELECT application FROM alarm FORCE INDEX (alarm_key) WHERE application > ? ORDER BY application LIMIT 1
+const NextApplications = `-- name: NextApplications :many
+/*FIRST*/(SELECT CAST(? AS SIGNED) AS number, application FROM alarm FORCE INDEX (alarm_key)
+ WHERE application > ? ORDER BY application LIMIT 1)/*NEXT UNION ALL FIRST*/
 `
 
-// Reads the name of the first application with alarms after the given name.
-// Index: alarm_key alone. Rows: one, or none.
-func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (string, error) {
-	row := db.QueryRowContext(ctx, NextApplication, after)
-	var application string
-	err := row.Scan(&application)
-	return application, err
+type NextApplicationsParams struct {
+	Column1     int64
+	Application string
+}
+
+type NextApplicationsRow struct {
+	Number      int64
+	Application string
+}
+
+// Reads the name of the first application with alarms after each of some names, which are numbered. The statement is repeated with UNION ALL for each
+// name.
+// Index: alarm_key alone. Rows: at most one for each name.
+func (q *Queries) NextApplications(ctx context.Context, db DBTX, arg NextApplicationsParams) ([]NextApplicationsRow, error) {
+	rows, err := db.QueryContext(ctx, NextApplications, arg.Column1, arg.Application)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []NextApplicationsRow
+	for rows.Next() {
+		var i NextApplicationsRow
+		if err := rows.Scan(&i.Number, &i.Application); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many

@@ -812,6 +812,34 @@ func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (s
 	return application, err
 }
 
+const NextApplications = `-- name: NextApplications :many
+SELECT COALESCE((SELECT a.application FROM alarm a WHERE a.application > n.name ORDER BY a.application LIMIT 1), '')::varchar AS application
+FROM unnest($1::varchar[]) WITH ORDINALITY AS n(name, number)
+ORDER BY n.number
+`
+
+// Reads the name of the first application with alarms after each of some names, in their order; empty for none.
+// Index: alarm_key alone. Rows: one for each name.
+func (q *Queries) NextApplications(ctx context.Context, db DBTX, names []string) ([]string, error) {
+	rows, err := db.Query(ctx, NextApplications, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var application string
+		if err := rows.Scan(&application); err != nil {
+			return nil, err
+		}
+		items = append(items, application)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const NextAttentionApplication = `-- name: NextAttentionApplication :one
 SELECT application FROM alarm WHERE application > $1 AND state IN (4, 5, 7) ORDER BY application LIMIT 1
 `

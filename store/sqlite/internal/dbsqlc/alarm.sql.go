@@ -557,17 +557,35 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids string) ([]ListKeys
 	return items, nil
 }
 
-const NextApplication = `-- name: NextApplication :one
-SELECT application FROM alarm WHERE application > ?1 ORDER BY application LIMIT 1
+const NextApplications = `-- name: NextApplications :many
+SELECT CAST(COALESCE((SELECT a.application FROM alarm a WHERE a.application > n.value ORDER BY a.application LIMIT 1), '') AS TEXT) AS application
+FROM json_each(CAST(?1 AS TEXT)) n
+ORDER BY n.key
 `
 
-// Reads the name of the first application with alarms after the given name.
-// Index: alarm_key alone. Rows: one, or none.
-func (q *Queries) NextApplication(ctx context.Context, db DBTX, after string) (string, error) {
-	row := db.QueryRowContext(ctx, NextApplication, after)
-	var application string
-	err := row.Scan(&application)
-	return application, err
+// Reads the name of the first application with alarms after each of some names, in their order; empty for none.
+// Index: alarm_key alone. Rows: one for each name.
+func (q *Queries) NextApplications(ctx context.Context, db DBTX, names string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, NextApplications, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var application string
+		if err := rows.Scan(&application); err != nil {
+			return nil, err
+		}
+		items = append(items, application)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const NextAttentionApplication = `-- name: NextAttentionApplication :one
