@@ -47,6 +47,7 @@ type StateCounts struct {
 
 // ApplicationFilter selects a page of the applications. The zero value selects the first one.
 type ApplicationFilter struct {
+	Name      string // only this application
 	Counts    bool   // count alarms by state
 	Attention bool   // only applications with expired, dead or paused alarms, and count these
 	Limit     int    // most applications, 1 to 500; 0: 100
@@ -64,6 +65,7 @@ type ApplicationPage struct {
 // ApplicationPage reads one page of the applications that have alarms or settings.
 func (c *Client) ApplicationPage(ctx context.Context, f ApplicationFilter) (*ApplicationPage, error) {
 	q := newQuery()
+	q.text("application", f.Name)
 	if f.Counts {
 		q.Set("counts", "true")
 	}

@@ -14,6 +14,7 @@ import (
 type ApplicationsQuery struct {
 	After  string // only names after this one; may be empty
 	Limit  int    // applications, at most: 1 to MaxApplicationsLimit
+	Only   string // only this application; empty: all
 	Counts bool   // count the alarms of each application, up to a limit
 	// Attention: only applications with expired, dead or paused alarms, and without Counts the counts of these alone.
 	Attention bool
@@ -72,6 +73,9 @@ func (s *Server) listApplications(c echo.Context) error {
 	if s.known == nil {
 		return absentPart("this server does not know its applications")
 	}
+	if err := front.CoverNamed(c.Request(), q.Only); err != nil {
+		return err
+	}
 	q.Covers = front.CallerOf(c.Request()).Covers
 	ctx, cancel := clientContext(c)
 	defer cancel()
@@ -84,13 +88,16 @@ func (s *Server) listApplications(c echo.Context) error {
 
 // applicationsQuery reads the request's query. The cursor of a page is the name of its last application.
 func applicationsQuery(c echo.Context) (q ApplicationsQuery, err error) {
-	values, err := queryParams(c, "attention", "counts", "cursor", "limit")
+	values, err := queryParams(c, "application", "attention", "counts", "cursor", "limit")
 	if err != nil {
 		return q, err
 	}
 	if q.After = values.Get("cursor"); q.After != "" && clock.ValidateApplication(q.After) != nil {
 		return q, clock.Invalid(clock.CodeInvalidCursor, "cursor",
 			"the cursor is not from a list of applications; begin again without a cursor")
+	}
+	if q.Only, err = applicationParam(values); err != nil {
+		return q, err
 	}
 	if q.Counts, err = flagParam(values, "counts"); err != nil {
 		return q, err

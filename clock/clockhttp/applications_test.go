@@ -45,6 +45,10 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 	if asked.After != "shop" || asked.Limit != 2 || asked.Counts {
 		t.Errorf("asked for %+v", asked)
 	}
+	h.expect(200, "", "GET", "/v1/applications?application=shop", "")
+	if asked.Only != "shop" || asked.After != "" {
+		t.Errorf("asked for %+v", asked)
+	}
 	const some = `"counts":{"scheduled":null,"ringing":null,"rung":null,"expired":0,"dead":2,"cancelled":null,` +
 		`"paused":0,"complete":false,"attention_complete":true}`
 	got = string(h.expect(200, "", "GET", "/v1/applications?attention=true", "").body)
@@ -52,8 +56,8 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	for query, code := range map[string]string{
-		"attention=yes": clock.CodeInvalidValue,
-		"counts=1":      clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange,
+		"attention=yes": clock.CodeInvalidValue, "application=a%20b": clock.CodeInvalidApplication,
+		"counts=1": clock.CodeInvalidValue, "cursor=a%20b": clock.CodeInvalidCursor, "limit=501": clock.CodeOutOfRange,
 		"prefix=a": codeUnknownParameter,
 	} {
 		h.expect(422, code, "GET", "/v1/applications?"+query, "")

@@ -13,6 +13,8 @@ import (
 type applicationsCommand struct {
 	clientFlags
 
+	Application string `arg:"" optional:"" help:"Only this application; none: all."`
+
 	Counts    bool `help:"Count the alarms of each application by state, at most 1000."`
 	Attention bool `help:"Only applications with expired, dead or paused alarms, with the number of these."`
 }
@@ -24,7 +26,8 @@ func (l *applicationsCommand) Run() error {
 		return err
 	}
 	table := newTable(l.heading())
-	filter := client.ApplicationFilter{Counts: l.Counts, Attention: l.Attention}
+	filter := client.ApplicationFilter{Name: l.Application, Counts: l.Counts, Attention: l.Attention}
+	found := false
 	for a, err := range server.Applications(context.Background(), filter) {
 		if err != nil {
 			return errors.Join(table.abort(), l.explained(err))
@@ -32,6 +35,10 @@ func (l *applicationsCommand) Run() error {
 		if err := l.row(table, a); err != nil {
 			return err
 		}
+		found = true
+	}
+	if !found && l.Application != "" {
+		defer l.remarkUnknown(l.Application)
 	}
 	return table.end()
 }

@@ -46,11 +46,7 @@ func (d *directory) view(ctx context.Context, q clockhttp.ApplicationsQuery) (v 
 		return v, err
 	}
 	v.OverdueUntil = overdue.until
-	source := d.known
-	if q.Attention {
-		source = d.store.AttentionApplications
-	}
-	names, err := d.names(ctx, q, source)
+	names, err := d.names(ctx, q)
 	if err != nil {
 		return v, err
 	}
@@ -98,11 +94,16 @@ func (d *directory) count(
 	return waiting, counted, nil
 }
 
-// names returns covered names of the source after q.After, in order: one more than a page, at most.
-func (d *directory) names(
-	ctx context.Context, q clockhttp.ApplicationsQuery,
-	source func(ctx context.Context, after string, limit int) ([]string, error),
-) (covered []string, err error) {
+// names returns covered names after q.After, in order: one more than a page, at most.
+func (d *directory) names(ctx context.Context, q clockhttp.ApplicationsQuery) (covered []string, err error) {
+	source := d.known
+	if q.Attention {
+		source = d.store.AttentionApplications
+	}
+	if q.Only != "" {
+		names, err := source(ctx, nameBefore(q.Only), 1)
+		return slices.DeleteFunc(names, func(name string) bool { return name != q.Only || name <= q.After }), err
+	}
 	const leastPage = 100
 	limit := q.Limit + 1
 	page := max(limit, leastPage)
@@ -121,6 +122,12 @@ func (d *directory) names(
 		}
 		after = names[len(names)-1]
 	}
+}
+
+// nameBefore returns a text before the name of an application, with no name between them.
+func nameBefore(name string) string {
+	last := len(name) - 1
+	return name[:last] + string(name[last]-1) + "~" // each byte of a name is less than ~
 }
 
 // known returns at most limit names of applications after the given one, in order: with alarms, or with settings that

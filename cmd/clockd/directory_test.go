@@ -77,12 +77,20 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				page.NextCursor != "idle" || page.Applications[0].Counts != nil {
 				t.Errorf("page %+v, %v", page, err)
 			}
+			for _, name := range []string{"bank", "idle", "shop", "zoo", "Bank", "ban", "bank0", "zoo-1"} {
+				page, err := c.ApplicationPage(t.Context(), client.ApplicationFilter{Name: name})
+				found := err == nil && len(page.Applications) == 1 && page.Applications[0].Name == name
+				if err != nil || found != slices.Contains(names, name) || len(page.Applications) > 1 || page.NextCursor != "" {
+					t.Errorf("application %s: %+v, %v", name, page, err)
+				}
+			}
 			for _, c := range []struct {
 				args []string
 				want []string
 			}{
 				{[]string{"applications", "--counts"}, []string{"ALL COUNTED", "bank ", "version 1", "yes"}},
 				{[]string{"applications", "--json"}, []string{`{"application":"zoo","settings_version":1,"target":`}},
+				{[]string{"applications", "shop", "--counts"}, []string{"shop ", "ALL COUNTED"}},
 				{[]string{"search", "order-1"}, []string{"bank ", "shop ", "zoo ", "cancelled"}},
 				{[]string{"search", "order-1", "--limit", "1"}, []string{"more alarms were found"}},
 				{[]string{"forecast", "--by", "hour", "--count", "3", "--application", "bank"},
@@ -176,7 +184,10 @@ func TestDeadAlarmsAreCountedWhereverTheyAre(t *testing.T) {
 	if got := some.Applications[0].Counts; *got != (client.StateCounts{Paused: 1, AttentionComplete: true}) {
 		t.Errorf("counts %+v", *got)
 	}
-	out, code := typed(t, []string{"CLOCKD_SERVER=" + p.url}, "applications", "--attention")
+	if only, err := c.ApplicationPage(t.Context(), client.ApplicationFilter{Name: "bank", Attention: true}); err != nil || len(only.Applications) != 0 {
+		t.Errorf("bank has no alarm that waits for a person, but the list is %+v, %v", only, err)
+	}
+	out, code := typed(t, []string{"CLOCKD_SERVER=" + p.url}, "applications", "shop", "--attention")
 	if code != 0 || !strings.Contains(out, "PAUSED") || !strings.Contains(out, "shop ") ||
 		strings.Contains(out, "bank ") {
 		t.Errorf("%d, %s", code, out)

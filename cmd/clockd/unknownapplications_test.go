@@ -77,7 +77,7 @@ func TestCommandsRemarkUnknownApplications(t *testing.T) {
 func TestTablesHaveNoHeadingBeforeAnError(t *testing.T) {
 	t.Parallel()
 	env := []string{"CLOCKD_SERVER=http://" + freeAddress(t)}
-	for _, args := range []string{"list shop", "applications", "applications --counts", "audit", "bulk list", "nodes", "events shop a", "search a", "forecast", "stats"} {
+	for _, args := range []string{"list shop", "applications", "applications shop", "applications --counts", "audit", "bulk list", "nodes", "events shop a", "search a", "forecast", "stats"} {
 		if out, code := typed(t, env, strings.Fields(args)...); code != exitFailure ||
 			!strings.HasPrefix(out, "clockd: no response from the server") {
 			t.Errorf("clockd %s: exit code %d, printed\n%s", args, code, out)

@@ -471,6 +471,18 @@ const checks = {
     assert.match(await page.getAttribute('[aria-label^="Due in the next hour"]', 'aria-label'), /rings in a minute: [\s\S]*; by rules of repeating alarms: /);
   },
 
+  async 'an application shows how it fares, and an unknown one what may be meant'({page, service}) {
+    await visit(page, service.url, view('application', {application: 'shop'}));
+    const health = page.locator('section:has(h2:text-is("Health"))');
+    assert.match(await health.innerText(), /Now\s+(on time|overdue|cannot|due alarms would wait)[\s\S]*Scheduled\s+[≥ \d,]+\s+Ringing\s+[\s\S]*Dead\s+\d/);
+    if (screenshots) await page.screenshot({path: path.join(screenshots, 'application-health.png'), fullPage: true});
+    await health.locator('a[aria-label*="dead alarm"]').click();
+    await page.waitForSelector('h1:has-text("Dead alarms of shop")');
+    await visit(page, service.url, view('application', {application: 'shpo'}));
+    assert.match(await page.innerText('.empty'), /No alarm and no setting of an application shpo is known\. Do you mean shop\?/);
+    assert.equal(await health.count(), 0);
+  },
+
   async 'a forecast has the largest applications, and a refusal leaves the filter'({page, service}) {
     const due = new Date(Math.ceil(Date.now() / 86400000) * 86400000 + 9 * 86400000).toISOString();
     for (let i = 0; i < 7; i++) {
@@ -480,7 +492,7 @@ const checks = {
     await page.waitForSelector('.chart .bar-6');
     const rows = await page.locator('section:has(h2:text-is("Applications")) tbody tr').allInnerTexts();
     assert.match(rows.find(row => row.startsWith('day-0')), new RegExp(`^day-0\\s+900\\s+[\\d.]+ %\\s+${due.slice(0, 10)} [\\d:.]+\\s+900$`));
-    assert.match(await page.locator('section:has(h2:text-is("The fullest steps")) tbody').innerText(), new RegExp(`${due.slice(0, 10)}[^\n]*4,2\\d\\d[^\n]*\\sday-0, 2\\d %`));
+    assert.match(await page.locator('section:has(h2:text-is("The fullest steps")) tbody').innerText(), new RegExp(`${due.slice(0, 10)}[^\n]*4,\\d{3}[^\n]*\\sday-0, 2\\d %`));
     if (screenshots) await page.screenshot({path: path.join(screenshots, 'forecast-applications.png'), fullPage: true});
     await page.click('tbody a:text-is("day-3")');
     await page.waitForSelector('h1:has-text("Forecast of day-3")');

@@ -14,7 +14,7 @@ export const actions = [
     refusal: a => a.state === 'paused' ? 'it is paused already' : stopping(a)},
   {name: 'resume', verb: 'Resume', done: 'resumed', suffix: '/resume', effect: 'will ring at its time, or at once if that has passed.',
     refusal: a => a.state === 'paused' ? '' : over[a.state] || 'it is not paused'},
-  {name: 'trigger', verb: 'Trigger', done: 'triggered', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times, any other alarm is set again, to now.',
+  {name: 'trigger', verb: 'Trigger', done: 'triggered', suffix: '/trigger', effect: 'will ring once, now. A repeating alarm keeps its times. Any other alarm is set again, to now, as by its application; a kick goes on with a dead one instead.',
     refusal: a => a.state === 'paused' ? 'it is paused: resume it first' : over[a.state] && a.state !== 'cancelled' && !a.repeat ? '' : inFlight(a)},
   {name: 'backfill', verb: 'Backfill', done: 'backfilled', suffix: '/backfill', shown: a => Boolean(a.repeat), asked: backfilled,
     effect: 'will ring once for each occurrence of its rule in this range, in order, whether it rang then or not.',

@@ -55,7 +55,7 @@ export function now() { return Date.now() + ahead; }
 export function count(n) { return numbers.format(n); }
 
 /** Returns a number of things: plural(1, 'alarm') is "1 alarm". */
-export function plural(n, thing) { return `${count(n)} ${thing}${n === 1 ? '' : 's'}`; }
+export function plural(n, thing, things = `${thing}s`) { return `${count(n)} ${n === 1 ? thing : things}`; }
 
 /** Returns a rate per second. */
 export function rate(perSecond) {

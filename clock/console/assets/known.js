@@ -22,13 +22,16 @@ export function unknownApplication(name, known) {
   return `No alarm and no setting of an application ${name} is known.${near.length > 0 ? ` Do you mean ${near.join(' or ')}?` : ''}`;
 }
 
-/** Returns how many letters are to change, to insert or to remove to make one text of another. */
+/** Returns how many letters are to change, to insert, to remove or to swap with their neighbours to make one text of another. */
 function edits(a, b) {
-  let row = Array.from({length: b.length + 1}, (_, i) => i);
+  let row = Array.from({length: b.length + 1}, (_, i) => i), before = row;
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
-    for (let j = 1; j <= b.length; j++) next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
-    row = next;
+    for (let j = 1; j <= b.length; j++) {
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? before[j - 2] + 1 : Infinity;
+      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1), swapped);
+    }
+    [before, row] = [row, next];
   }
   return row[b.length];
 }

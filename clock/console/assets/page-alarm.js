@@ -68,13 +68,13 @@ function sentence(alarm) {
     case 'scheduled':
       if (alarm.in_doubt) return ['A ring was handed over, and its outcome is unknown. Next try: ', next()];
       if (Date.parse(alarm.next_try_time) < now()) return ['It is overdue: it was due ', next(), alarm.blockers.length > 0 ? `. It waits: ${waits(alarm.blockers)}` : error.replace(/\.$/, ''), '.', setFor(alarm)];
-      return alarm.retry_times > 0 ? [`${count(alarm.retry_times)} failed tries. Next try: `, next()] : ['It rings ', next(), '.', setFor(alarm)];
+      return alarm.retry_times > 0 ? [`${plural(alarm.retry_times, 'failed try', 'failed tries')}. Next try: `, next()] : ['It rings ', next(), '.', setFor(alarm)];
     case 'ringing':
       return alarm.rung_at ? ['It rang ', distance(alarm.rung_at), '. Its time for an acknowledgement ends ', next()] : 'A ring of it is under way.';
     case 'rung':
       return alarm.answer === 'ack' ? [`It rang. ${alarm.answered_by || 'The application'} acknowledged it `, distance(alarm.answered_at)] : ['It rang ', distance(alarm.rung_at || alarm.finished_at)];
     case 'expired': return ['It expired ', distance(alarm.finished_at), error];
-    case 'dead': return ['It became dead ', distance(alarm.finished_at), error];
+    case 'dead': return ['It became dead ', distance(alarm.finished_at), alarm.retry_times > 0 && ` after ${plural(alarm.retry_times, 'failed try', 'failed tries')}`, error];
     case 'cancelled': return ['It was cancelled ', distance(alarm.finished_at)];
     default: return ['It is paused: it waits until a person resumes it', error.replace(/^: paused$/, '.').replace(/^: paused: /, ': ')];
   }

@@ -64,7 +64,7 @@ function filterForm(state, known, apply) {
 }
 
 /** Returns links to times that people often look for. */
-function presets({application, state, prefix, limit}) {
+function presets({application, state, prefix, limit, ...chosen}) {
   if (!application) return null;
   const night = 6, evening = 18;
   const today = Date.parse(`${fieldOf(new Date(now()).toISOString()).slice(0, 10)}T00:00:00Z`); // as if the zone were UTC: each day of it has 24 hours
@@ -75,7 +75,7 @@ function presets({application, state, prefix, limit}) {
     ['the next hour', present, new Date(Date.parse(present) + 3600000).toISOString()],
     ['today', present, at(1, 0)], present < at(0, night) ? ['tonight (until 6)', present, at(0, night)] : ['tonight (18 to 6)', from(at(0, evening)), at(1, night)], ['tomorrow', at(1, 0), at(2, 0)],
   ];
-  return el('p', {class: 'links'}, el('span', {class: 'muted'}, 'Due'), times.map(([name, after, before]) => el('a', {href: href('alarms', {application, state, prefix, limit, after, before})}, name)));
+  return el('p', {class: 'links'}, el('span', {class: 'muted'}, 'Due'), times.map(([name, after, before]) => el('a', {href: href('alarms', {application, state, prefix, limit, after, before}), 'aria-current': chosen.before === before && chosen.after <= after ? 'true' : null}, name)));
 }
 
 function drawPage(view, result, page, unknown) {

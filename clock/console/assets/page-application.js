@@ -2,23 +2,40 @@
 
 import {address, get, getWithText} from './api.js';
 import {copyButton, facts, when} from './parts.js';
-import {el, replace, section, table} from './dom.js';
+import {el, empty, replace, section, table} from './dom.js';
+import {health, stateCount} from './health.js';
 import {href} from './url.js';
 import {curlOf, quoted} from './actions.js';
+import {knownApplications, unknownApplication} from './known.js';
 import {memberText} from './rawjson.js';
 import {settingsEditor} from './settings.js';
+
+const states = ['scheduled', 'ringing', 'paused', 'dead', 'expired'];
 
 export function title(state) { return `Application ${state.application || ''}`; }
 
 export async function show(view) {
   const name = view.state.application || '';
   const path = `v1/applications/${encodeURIComponent(name)}/settings`;
-  const [{body: settings, text}, history] = await Promise.all([getWithText(path, view.signal), get(`${path}/history`, {limit: 20}, view.signal)]);
+  const [{body: settings, text}, history, page] = await Promise.all([
+    getWithText(path, view.signal), get(`${path}/history`, {limit: 20}, view.signal), get('v1/applications', {application: name, counts: true}, view.signal),
+  ]);
+  const [application] = page.applications;
+  const unknown = application ? '' : unknownApplication(name, await knownApplications(view.signal)) || 'No alarm and no setting of this application is known.';
   replace(view.body,
+    unknown && empty(unknown, 'It has the default settings. The first alarm that is set makes it known, and so does a change of its settings.'),
     el('p', {class: 'links'}, el('a', {href: href('alarms', {application: name})}, 'Alarms'), el('a', {href: href('dead', {application: name})}, 'Dead alarms by cause'), el('a', {href: href('overview', {application: name})}, 'Rates and lateness'), el('a', {href: href('forecast', {application: name})}, 'Forecast'), el('a', {href: href('rings', {application: name})}, 'Live rings'), el('a', {href: href('jobs', {application: name})}, 'Bulk jobs'), el('a', {href: href('audit', {application: name})}, 'Audit')),
-    el('div', {class: 'columns'}, section('Settings', effective(settings)),
+    el('div', {class: 'columns'}, el('div', {}, application && section('Health', figures(application, page)), section('Settings', effective(settings))),
       section('Change', settings.settings && settingsEditor(view, path, settings, memberText(text, 'settings')), commands(name, settings))),
     section('Versions', versions(history.versions)));
+}
+
+/** Returns how the application fares, and its alarms by state. */
+function figures(application, page) {
+  return [
+    facts([['Now', health(application, page)], ...states.map(state => [state[0].toUpperCase() + state.slice(1), stateCount(application, state)])]),
+    !application.counts.complete && el('p', {class: 'hint'}, 'Counted among the first 1,000 alarms; paused, dead and expired ones up to 1,000. ≥ stands before a count that is not complete.'),
+  ];
 }
 
 function effective(s) {

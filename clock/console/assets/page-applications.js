@@ -1,10 +1,10 @@
 // The known applications, with their state and figures.
 
-import {applicationLink, counted, isOverdue, pager, waits, when} from './parts.js';
-import {duration, plural, rate} from './format.js';
+import {applicationLink, pager} from './parts.js';
+import {duration, rate} from './format.js';
 import {el, empty, replace, table} from './dom.js';
+import {health, stateCount} from './health.js';
 import {get, unless} from './api.js';
-import {href} from './url.js';
 
 export function title() { return 'Applications'; }
 
@@ -21,7 +21,7 @@ function draw(view, page, stats) {
     return replace(view.body, empty(cursor ? 'There are no more applications.' : 'No application has set an alarm yet.', 'An application appears with its first alarm, or with its first settings.'));
   }
   replace(view.body,
-    el('p', {class: 'hint'}, 'Scheduled and ringing alarms are counted among the first 1,000 of an application, paused, dead and expired alarms up to 1,000; a larger count shows +. Rates and lateness are those of the last hour.'),
+    el('p', {class: 'hint'}, 'Scheduled and ringing alarms are counted among the first 1,000 of an application, paused, dead and expired alarms up to 1,000; ≥ stands before a count that is not complete. Rates and lateness: of the last hour.'),
     table('Applications', columns(stats, page), page.applications),
     pager('applications', {cursor}, page));
 }
@@ -42,22 +42,4 @@ function columns(stats, page) {
     {head: 'Rings/s', class: 'number', cell: a => rate((stats.get(a.application)?.rings || 0) / 3600)},
     {head: 'Lateness p99', class: 'number', cell: a => duration(stats.get(a.application)?.lateness_p99)},
   ];
-}
-
-function stateCount(a, state) {
-  if (!a.counts) return '–';
-  const n = a.counts[state];
-  const text = counted(a, state);
-  if (n === 0) return text;
-  const page = state === 'dead' || state === 'expired' ? 'dead' : 'alarms';
-  return el('a', {href: href(page, {application: a.application, state}), 'aria-label': `${plural(n, `${state} alarm`)} of ${a.application}`}, text);
-}
-
-/** Returns an application's health in words. */
-function health(a, page) {
-  if (!a.target) return el('span', {class: 'bad'}, `cannot ring: ${waits(a.blockers) || 'this node has no target for it'}`);
-  if (a.paused) return el('span', {class: 'warn'}, 'paused by a person');
-  if (isOverdue(a, page)) return el('span', {class: 'warn'}, 'overdue since ', when(a.oldest_overdue), a.blockers.length > 0 && `: ${waits(a.blockers)}`);
-  if (a.blockers.length > 0) return el('span', {class: 'warn'}, `due alarms would wait: ${waits(a.blockers)}`);
-  return el('span', {class: 'good'}, 'on time');
 }

@@ -4,7 +4,7 @@ import {address, get, unless} from './api.js';
 import {causes} from './causes.js';
 import {count, duration, plural, rate, timeOfDay, zoneLabel, now} from './format.js';
 import {el, replace, section} from './dom.js';
-import {applicationLink, distance, isOverdue} from './parts.js';
+import {applicationLink, atLeast, distance, isOverdue} from './parts.js';
 import {chart} from './chart.js';
 import {dueSeries} from './due.js';
 import {href} from './url.js';
@@ -100,13 +100,13 @@ function tiles(stats, {known, waiting}) {
   const lately = stats.lateness_p99.findLast(v => v !== null);
   const overdueNow = known.applications.filter(a => isOverdue(a, known));
   const deadNow = sum(waiting.applications.map(dead));
-  const more = waiting.next_cursor || waiting.applications.some(a => !a.counts.attention_complete) ? '+' : '';
+  const complete = !waiting.next_cursor && waiting.applications.every(a => a.counts.attention_complete);
   const tile = (name, value, note, kind = '') => el('div', {class: `tile ${kind}`}, el('dt', {}, name), el('dd', {}, value, el('span', {class: 'muted'}, note)));
   return el('dl', {class: 'tiles'},
     tile('Rings', perSecond(stats.rings), ' /s'), tile('Sets', perSecond(stats.sets), ' /s'), tile('Cancels', perSecond(stats.cancels), ' /s'),
     tile('Lateness p99', lately === undefined ? '–' : duration(lately), ' last'),
     tile('Overdue', el('a', {href: href('applications')}, count(overdueNow.length)), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
-    tile('Dead or expired', el('a', {href: href('dead')}, count(deadNow) + more), deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
+    tile('Dead or expired', el('a', {href: href('dead')}, atLeast(deadNow, complete)), deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
 }
 
 function sum(values) { return values.reduce((a, b) => a + b, 0); }
@@ -131,7 +131,7 @@ let unfolded = false; // a person looks at the checks without a fault
 
 function readiness(ready) {
   const faults = ready.checks.filter(c => c.status !== 'ok'), others = ready.checks.filter(c => c.status === 'ok');
-  const marks = {ok: ['good', 'fine'], warning: ['warn', 'look at it'], failing: ['bad', 'fails']};
+  const marks = {ok: ['good', 'fine'], warning: ['warn', 'warning'], failing: ['bad', 'fails']};
   const list = checks => el('ul', {class: 'checks'}, checks.map(c => {
     const [kind, word] = marks[c.status] || ['warn', c.status];
     return el('li', {}, el('span', {class: kind}, word), el('span', {}, checkSentence(c)));

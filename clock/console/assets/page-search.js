@@ -18,7 +18,7 @@ export async function show(view) {
     found.alarms.length > 0
       ? table('Found alarms', alarmColumns(true), found.alarms)
       : empty(application ? `The application ${application} has no alarm whose business id begins with this text.` : 'No alarm has this business id or this message id.',
-        'A finished alarm is deleted when its retention ends (by default after 24 hours).', 'Business ids are compared byte by byte: capital letters differ from small ones.'),
+        'A finished alarm is deleted when its retention ends (by default after 24 hours).', 'Business ids are compared byte by byte: capital letters differ from small ones, and * stands for itself. To find ids by their beginning, name the application below.'),
     found.more && el('p', {class: 'hint'}, 'More alarms were found. A longer text finds fewer.'),
     prefixForm(view));
 }

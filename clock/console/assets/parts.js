@@ -74,11 +74,14 @@ export function isOverdue(application, page) {
   return application.oldest_overdue !== null && Date.parse(page.database_time) - Date.parse(application.oldest_overdue) > 1000;
 }
 
-/** Returns the number of an application's alarms in a state; with + where the service did not count them all. */
+/** Returns the number of an application's alarms in a state; with ≥ where the service did not count them all. */
 export function counted(a, state) {
   const all = ['expired', 'dead', 'paused'].includes(state) ? a.counts.attention_complete : a.counts.complete;
-  return count(a.counts[state]) + (all || a.counts[state] === 0 ? '' : '+');
+  return atLeast(a.counts[state], all);
 }
+
+/** Returns a number, with ≥ if it is not complete. */
+export function atLeast(n, complete) { return (complete || n === 0 ? '' : '≥ ') + count(n); }
 
 /** Returns the links between the pages of a list. state is the page's, names are those of the links. */
 export function pager(view, {cursor, ...first}, page, [begin, next] = ['First page', 'Next page']) {

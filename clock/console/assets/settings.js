@@ -16,7 +16,7 @@ export function settingsEditor(view, path, settings, text) {
   const save = (after, asked) => store(view, path, settings, text, after, asked);
   const edit = el('button', {type: 'button', 'data-action': 'edit', disabled, click: () => { replace(place, editor(text, save)); place.querySelector('textarea').focus(); }}, 'Edit the settings');
   const hold = el('button', {type: 'button', 'data-action': paused ? 'resume' : 'pause', disabled, click: () => save(JSON.stringify({...settings.settings, paused: !paused}), holding(settings.application, paused))}, paused ? 'Resume the application' : 'Pause the application');
-  return [el('p', {class: 'buttons'}, edit, hold), disabled && el('p', {class: 'muted'}, 'Not possible here: only a token with the role admin changes settings. Create one (', el('code', {}, 'clockd token create NAME --role=admin'), ') and sign in, or use the commands below.'), place];
+  return [el('p', {class: 'buttons'}, edit, hold), disabled && el('p', {class: 'muted'}, 'Not possible here: only a token with the role admin changes settings. Whoever runs clockd can create one: ', el('code', {}, 'clockd token create NAME --role=admin'), '. The commands below need none on the machine of the service.'), place];
 }
 
 /** Returns the confirmation of a pause of the application, or of its end. */
