@@ -74,6 +74,7 @@ async function pass(page, seconds) {
 /** Presses a button with a confirmation, and confirms. Returns the text of the confirmation. */
 async function confirmed(page, button, note = '') {
   await page.locator(button).first().click();
+  await page.waitForSelector('dialog[open] button.primary'); // the server may count first
   if (note) {
     await page.locator('dialog #note').fill(note);
     if (screenshots) await page.screenshot({path: path.join(screenshots, 'confirmation.png')});
