@@ -493,7 +493,7 @@ const checks = {
     await page.waitForSelector('.chart .bar-6');
     const rows = await page.locator('section:has(h2:text-is("Applications")) tbody tr').allInnerTexts();
     assert.match(rows.find(row => row.startsWith('day-0')), new RegExp(`^day-0\\s+900\\s+[\\d.]+ %\\s+${due.slice(0, 10)} [\\d:.]+\\s+900$`));
-    assert.match(await page.locator('section:has(h2:text-is("The fullest steps")) tbody').innerText(), new RegExp(`${due.slice(0, 10)}[^\n]*4,\\d{3}[^\n]*\\sday-0, 2\\d %`));
+    assert.match(await page.locator('section:has(h2:text-is("The fullest days")) tbody').innerText(), new RegExp(`${due.slice(0, 10)}[^\n]*4,\\d{3}[^\n]*\\sday-0, 2\\d %`));
     if (screenshots) await page.screenshot({path: path.join(screenshots, 'forecast-applications.png'), fullPage: true});
     await page.click('tbody a:text-is("day-3")');
     await page.waitForSelector('h1:has-text("Forecast of day-3")');

@@ -56,13 +56,13 @@ function result(forecast, fullest, unknown) {
   const data = {start, step, stacked: split, series: split ? byApplication(forecast) : dueSeries(forecast, 'rings')};
   return [
     el('p', {class: 'hint'}, fullest > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(fullest)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${plural(total, 'ring')}, as the alarms are set now. ${forecast.exact ? '' : 'There are so many that the server counted some, and multiplied. '}Times in ${zoneLabel()}.${forecast.by === 'day' ? ' Days are days of UTC.' : ''}`),
-    chart('Rings due in each step', data, {format: n => count(Math.round(n)), bars: true}),
+    chart(`Rings due in each ${forecast.by}`, data, {format: n => count(Math.round(n)), bars: true}),
     split && section('Applications', table('Applications', [
       {head: 'Application', cell: a => a.application ? el('a', {href: href('forecast', {by: forecast.by, application: a.application})}, a.application) : 'all others'},
       {head: 'Rings', class: 'number', cell: a => count(a.total)}, {head: 'Of all', class: 'number', cell: a => share(a.total / total)},
-      {head: 'Its fullest step', cell: a => instant(at(a.fullest))}, {head: 'Rings in it', class: 'number', cell: a => count(a.due[a.fullest])},
+      {head: `Its fullest ${forecast.by}`, cell: a => instant(at(a.fullest))}, {head: 'Rings in it', class: 'number', cell: a => count(a.due[a.fullest])},
     ], totals(forecast))),
-    section('The fullest steps', table('The fullest steps', [
+    section(`The fullest ${forecast.by}s`, table(`The fullest ${forecast.by}s`, [
       {head: 'From', cell: r => instant(r.at)}, {head: 'Rings', class: 'number', cell: r => count(r.n)}, {head: 'Of them by rules', class: 'number', cell: r => count(r.repeats)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
       split && {head: 'Largest application', cell: r => `${r.largest.application}, ${share(r.largest.n / r.n)}`},
       fullest > 0 && {head: 'Of the fullest minute of the last day', class: 'number', cell: r => share(r.n / forecast.step_seconds / fullest)},
