@@ -33,6 +33,10 @@ const (
 	EventBackfillEnded EventKind = "backfill_ended"
 
 	EventBulk EventKind = "bulk" // the start of a bulk job that may have changed the alarm
+
+	// Of the application, while the alarm was not over.
+	EventApplicationPaused  EventKind = "application_paused"
+	EventApplicationResumed EventKind = "application_resumed"
 )
 
 // eventOfAction has the event of each action on an alarm that the audit records.
@@ -65,12 +69,19 @@ type BulkAct struct {
 	By   string
 }
 
-// Events returns what the row, its attempts, the acts on it and the bulk jobs tell about the alarm's life, in the order
-// of time. No event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that
+// ApplicationPause is the pause of an application, or its end.
+type ApplicationPause struct {
+	At     Instant
+	By     string
+	Paused bool // false: the application was resumed
+}
+
+// Events returns what the row, its attempts, the acts on it, the bulk jobs and the pauses of the application tell about
+// the alarm's life, in the order of time. No event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that
 // overwrites the row keeps the former values in it (PastGenerations). The events have the newest generations, but
 // not each change within them, such as a pause before its resume. A restore raises generations without a change of the
 // alarm.
-func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
+func (a *Alarm) Events(acts []Act, jobs []BulkAct, pauses []ApplicationPause) []Event {
 	var acted, begins, ends []Event
 	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm
 	for i := range acts {
@@ -100,6 +111,18 @@ func (a *Alarm) Events(acts []Act, jobs []BulkAct) []Event {
 		events = append(events, Event{
 			At: j.At, Kind: EventBulk, Generation: generationAt(generations, j.At), RingAt: NoInstant, Detail: j.What, By: j.By,
 			Job: j.Job,
+		})
+	}
+	for _, p := range pauses {
+		if p.At < a.CreateTime || a.FinishedAt != NoInstant && p.At > a.FinishedAt {
+			continue
+		}
+		kind := EventApplicationPaused
+		if !p.Paused {
+			kind = EventApplicationResumed
+		}
+		events = append(events, Event{
+			At: p.At, Kind: kind, Generation: generationAt(generations, p.At), RingAt: NoInstant, By: p.By,
 		})
 	}
 	for i := range a.Attempts {

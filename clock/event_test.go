@@ -59,7 +59,7 @@ func TestEventsTellTheLifeOfAnAlarm(t *testing.T) {
 				{Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}
 		}, "10 created 1.0\n30 unanswered 2.1\n50 rung 2.2\n60 buried 2.2"},
 	} {
-		if got := text(row(c.change).Events(nil, nil)); got != c.want {
+		if got := text(row(c.change).Events(nil, nil, nil)); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestEventsHaveTheActsOfPeople(t *testing.T) {
 				"24 backfill_ended 1.0 stock ann",
 		},
 	} {
-		if got := text(c.alarm.Events(c.acts, nil)); got != strings.TrimSpace(c.want) {
+		if got := text(c.alarm.Events(c.acts, nil, nil)); got != strings.TrimSpace(c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -122,7 +122,16 @@ func TestEventsHaveTheActsOfPeople(t *testing.T) {
 	cancelled := row(Cancelled, 40, 40)
 	cancelled.Past = PastGenerations("").with(&Alarm{Generation: 2, RingRow: RingRow{State: Scheduled}}, 30)
 	want := "10 created 1.0\n15 bulk 2.0 pause: stock ann\n30 set 3.0 for 0\n40 bulk 3.0 cancel bob\n40 cancelled 3.0"
-	if got := text(cancelled.Events(nil, jobs)); got != want {
+	if got := text(cancelled.Events(nil, jobs, nil)); got != want {
 		t.Errorf("with jobs: got\n%s\nwant\n%s", got, want)
+	}
+	pauses := []ApplicationPause{
+		{At: 5, By: "early", Paused: true}, {At: 20, By: "ann", Paused: true}, {At: 35, By: "bob"},
+		{At: 41, By: "late", Paused: true},
+	}
+	want = "10 created 1.0\n20 application_paused 2.0  ann\n30 set 3.0 for 0\n" +
+		"35 application_resumed 3.0  bob\n40 cancelled 3.0"
+	if got := text(cancelled.Events(nil, nil, pauses)); got != want {
+		t.Errorf("with pauses of the application: got\n%s\nwant\n%s", got, want)
 	}
 }

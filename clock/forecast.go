@@ -42,7 +42,8 @@ func (q *ForecastQuery) Validate() error {
 		return nil
 	}
 	if q.Applications > 0 {
-		return invalid(CodeInvalidValue, "applications", "applications is for a forecast of all applications, without application")
+		return invalid(CodeInvalidValue, "applications",
+			"applications is for a forecast of all applications, without application")
 	}
 	return ValidateApplication(q.Application)
 }

@@ -38,7 +38,7 @@ func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
 505 buried 4.1
 510 dead 4.0 too often
 520 set 5.0 for 600`
-	if got := text(row.Events(nil, nil)); got != want {
+	if got := text(row.Events(nil, nil, nil)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	acts := []Act{
@@ -48,7 +48,7 @@ func TestSetsKeepWhatTheyOverwrite(t *testing.T) {
 	told := strings.NewReplacer(
 		"350 cancelled 3.0", "350 cancelled 3.0  bob", "520 set 5.0 for 600", "520 triggered 5.0  bob",
 	).Replace(want)
-	if got := text(row.Events(acts, nil)); got != told {
+	if got := text(row.Events(acts, nil, nil)); got != told {
 		t.Errorf("with the acts of people: got\n%s\nwant\n%s", got, told)
 	}
 }
@@ -71,7 +71,7 @@ func TestKicksAndDiscardsKeepTheEnd(t *testing.T) {
 140 expired 1000001.0 too late
 150 cancelled 1000001.0
 160 set 1000002.0 for 300`
-	if got := text(again.Events(nil, nil)); got != want {
+	if got := text(again.Events(nil, nil, nil)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	acts := []Act{
@@ -79,13 +79,14 @@ func TestKicksAndDiscardsKeepTheEnd(t *testing.T) {
 		{At: 130, Actor: Actor{Name: "bob"}, Action: "kick", After: `{"generation":1,"note":"repaired"}`},
 	}
 	told := strings.NewReplacer(
-		"130 kicked 1000001.0", "130 kicked 1.0 repaired bob", "150 cancelled 1000001.0", "150 discarded 1000001.0  bob",
+		"130 kicked 1000001.0", "130 kicked 1.0 repaired bob",
+		"150 cancelled 1000001.0", "150 discarded 1000001.0  bob",
 	).Replace(want)
-	if got := text(again.Events(acts, nil)); got != told {
+	if got := text(again.Events(acts, nil, nil)); got != told {
 		t.Errorf("with the acts of people: got\n%s\nwant\n%s", got, told)
 	}
 	kicked.State, kicked.FinishedAt, kicked.RingNo, kicked.RungAt, kicked.Answer = Rung, 145, 2, 145, NoAnswer
-	if got, want := text(kicked.Events(nil, nil)), end+"130 kicked 1000001.0\n145 rung 1000001.2"; got != want {
+	if got, want := text(kicked.Events(nil, nil, nil)), end+"130 kicked 1000001.0\n145 rung 1000001.2"; got != want {
 		t.Errorf("after another ring: got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -94,14 +95,14 @@ func TestARestoreLeavesTheLifeOfAnAlarm(t *testing.T) {
 	a := armed(nil, &Set{Key: Key{"shop", "1"}, Content: Content{RingAt: 100}}, 10)
 	restored := a
 	restored.Generation += RaisedGenerations
-	if got, want := text(restored.Events(nil, nil)), "10 created 1000001.0 for 100"; got != want {
+	if got, want := text(restored.Events(nil, nil, nil)), "10 created 1000001.0 for 100"; got != want {
 		t.Errorf("never changed: got\n%s\nwant\n%s", got, want)
 	}
 	row := againSet(&a, 200, 20)
 	row.Generation += RaisedGenerations
 	row = againSet(row, 300, 30)
 	const want = "10 created 1.0 for 100\n20 set 1000002.0 for 200\n30 set 1000003.0 for 300"
-	if got := text(row.Events(nil, nil)); got != want {
+	if got := text(row.Events(nil, nil, nil)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -116,7 +117,7 @@ func TestOldGenerationsMakeRoom(t *testing.T) {
 	if len(past) != keptGenerations || past[0].Generation != 21-keptGenerations {
 		t.Errorf("the row keeps %+v", past)
 	}
-	events := row.Events(nil, nil)
+	events := row.Events(nil, nil, nil)
 	if first := events[0]; first.Kind != EventCreated || first.RingAt != NoInstant {
 		t.Errorf("the first event is %+v: nothing tells when the first generation was to ring", first)
 	}
@@ -156,7 +157,7 @@ func FuzzPastGenerations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stored string) {
 		row := &Alarm{Generation: 9, AnsweredAt: NoInstant, Past: PastGenerations(stored)}
 		row.State, row.RungAt, row.FinishedAt = Scheduled, NoInstant, NoInstant
-		row.Events(nil, nil)
+		row.Events(nil, nil, nil)
 		again := row.Past.with(row, Instant(time.Hour.Milliseconds()))
 		if len(again) > MaxPastGenerations || len(again.List()) == 0 {
 			t.Errorf("%q becomes %q", stored, again)

@@ -58,10 +58,11 @@ func (s *Server) showForecast(c echo.Context) error {
 	b = strconv.AppendBool(append(b, `,"exact":`...), f.Exact())
 	b = appendList(append(b, `,"due":`...), f.Due, number)
 	b = appendList(append(b, `,"repeats":`...), f.Repeats, number)
-	b = appendList(append(b, `,"applications":`...), f.Applications, func(a *clock.ApplicationForecast, b []byte) []byte {
+	part := func(a *clock.ApplicationForecast, b []byte) []byte {
 		b = appendString(append(b, `{"application":`...), a.Application)
 		return append(appendList(append(b, `,"due":`...), a.Due, number), '}')
-	})
+	}
+	b = appendList(append(b, `,"applications":`...), f.Applications, part)
 	return s.respondRead(c, append(b, '}'))
 }
 

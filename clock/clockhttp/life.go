@@ -25,9 +25,14 @@ func (s *Server) listEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	pauses, err := s.pausesOf(c, a.Application)
+	if err != nil {
+		return err
+	}
 	b := appendString([]byte(`{"state":`), a.State.String())
 	b = appendInstant(append(b, `,"next_try_time":`...), a.NextTryTime)
-	return s.respondRead(c, append(appendList(append(b, `,"events":`...), a.Events(acts, jobs), appendLifeEvent), '}'))
+	b = appendList(append(b, `,"events":`...), a.Events(acts, jobs, pauses), appendLifeEvent)
+	return s.respondRead(c, append(b, '}'))
 }
 
 // actsOn returns the newest acts on an alarm; none without an audit.
@@ -56,6 +61,20 @@ func (s *Server) jobsOn(c echo.Context, a *clock.Alarm) ([]clock.BulkAct, error)
 		return nil, readFailure(ctx, err)
 	}
 	return jobs, nil
+}
+
+// pausesOf returns when people paused and resumed the application; none without settings.
+func (s *Server) pausesOf(c echo.Context, application string) ([]clock.ApplicationPause, error) {
+	if s.settings == nil {
+		return nil, nil
+	}
+	ctx, cancel := clientContext(c)
+	defer cancel()
+	pauses, err := s.settings.Pauses(ctx, application)
+	if err != nil {
+		return nil, readFailure(ctx, err)
+	}
+	return pauses, nil
 }
 
 func appendLifeEvent(e *clock.Event, b []byte) []byte {

@@ -19,6 +19,8 @@ type Settings interface {
 	Get(ctx context.Context, application string) (settings.View, error)
 	// History returns at most limit versions, the newest first.
 	History(ctx context.Context, application string, limit int) ([]settings.View, error)
+	// Pauses returns when people paused and resumed the application, the oldest first.
+	Pauses(ctx context.Context, application string) ([]clock.ApplicationPause, error)
 	// Change makes the next version.
 	Change(ctx context.Context, r settings.Request) (settings.View, error)
 	// Applied returns what this node applies now. It must not block.

@@ -39,6 +39,10 @@ func (f *fakeSettings) History(ctx context.Context, application string, limit in
 	return f.editor().History(ctx, application, limit)
 }
 
+func (f *fakeSettings) Pauses(ctx context.Context, application string) ([]clock.ApplicationPause, error) {
+	return f.editor().Pauses(ctx, application)
+}
+
 func (f *fakeSettings) Change(ctx context.Context, r settings.Request) (settings.View, error) {
 	return f.editor().Change(ctx, r)
 }

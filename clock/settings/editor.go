@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,34 @@ func (e *Editor) History(ctx context.Context, application string, limit int) ([]
 		views[i] = e.View(&versions[i])
 	}
 	return views, nil
+}
+
+// pauseVersions is the number of versions that Pauses looks at.
+const pauseVersions = 100
+
+// Pauses returns when people paused and resumed the application, the oldest first, as the newest versions of its
+// settings tell. Versions that cannot be read tell nothing.
+func (e *Editor) Pauses(ctx context.Context, application string) ([]clock.ApplicationPause, error) {
+	versions, err := e.Stored.SettingsHistory(ctx, application, pauseVersions)
+	if err != nil {
+		return nil, err
+	}
+	var pauses []clock.ApplicationPause
+	var before *Settings // nil: not known
+	for _, v := range slices.Backward(versions) {
+		s, err := e.parse(&v)
+		if err != nil {
+			continue
+		}
+		if v.Version == 1 {
+			before = &Settings{}
+		}
+		if before != nil && s.Paused != before.Paused {
+			pauses = append(pauses, clock.ApplicationPause{At: v.ChangedAt, By: v.ChangedBy, Paused: s.Paused})
+		}
+		before = &s
+	}
+	return pauses, nil
 }
 
 // Request asks that an application's settings become a document.

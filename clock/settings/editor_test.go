@@ -222,6 +222,47 @@ func TestChangesHoldTheirCondition(t *testing.T) {
 	}
 }
 
+// The pauses are those of the newest 100 versions. A version that cannot be read tells nothing.
+func TestVersionsTellThePausesOfAnApplication(t *testing.T) {
+	t.Parallel()
+	m := &memory{}
+	pauses := func() (told []string) {
+		t.Helper()
+		all, err := m.editor().Pauses(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all {
+			told = append(told, fmt.Sprint(p.At.Time().Unix(), " ", p.By, " ", p.Paused))
+		}
+		return told
+	}
+	set := func(document string) {
+		m.versions = append(m.versions, settings.Version{
+			Application: "shop", Version: int64(len(m.versions) + 1), Document: document, ChangedBy: "ann",
+			ChangedAt: clock.Instant(1000 * (len(m.versions) + 1)),
+		})
+	}
+	if got := pauses(); len(got) != 0 {
+		t.Errorf("without settings: %q", got)
+	}
+	for _, document := range []string{
+		`{"paused":true}`, `{"paused":true,"max_rings":3}`, `{"paused":"yes"}`, `{"max_rings":3}`, `{}`, `{"paused":true}`,
+	} {
+		set(document)
+	}
+	want := []string{"1 ann true", "4 ann false", "6 ann true"}
+	if got := pauses(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for len(m.versions) < 104 {
+		set(`{"paused":true}`)
+	}
+	if got := pauses(); !slices.Equal(got, want[2:]) {
+		t.Errorf("of the newest versions: got %q, want %q", got, want[2:])
+	}
+}
+
 // Without the right to quotas a person changes everything else.
 func TestQuotasNeedTheirRight(t *testing.T) {
 	t.Parallel()

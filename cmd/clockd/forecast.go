@@ -65,7 +65,8 @@ func (f *forecastCommand) Run() error {
 	}
 	_, _ = fmt.Fprintln(table)
 	for i, due := range found.Due {
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t", shown(found.Start.Add(time.Duration(i)*found.Step)), due, found.Repeats[i])
+		at := found.Start.Add(time.Duration(i) * found.Step)
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t", shown(at), due, found.Repeats[i])
 		for _, a := range found.Applications {
 			_, _ = fmt.Fprintf(table, "%d\t", a.Due[i])
 		}

@@ -29,7 +29,7 @@ func testApplications(t *testing.T, f *fixture) {
 		}
 		same(t, fmt.Sprint("applications by ", limit), got, want)
 	}
-	f.set(t0, set("a", t0, inApplication("bank-3")), set("a", t0, inApplication("zoo"))) // behind names that a store may know
+	f.set(t0, set("a", t0, inApplication("bank-3")), set("a", t0, inApplication("zoo"))) // a store may know the others
 	all, err := f.Applications(t.Context(), "", 100)
 	ok(t, err, "applications")
 	same(t, "applications with new ones", all, slices.Sorted(slices.Values(append(names, "bank-3", "zoo"))))

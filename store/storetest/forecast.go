@@ -34,9 +34,11 @@ func testForecast(t *testing.T, f *fixture) {
 	same(t, "due of an unknown application", f.forecast(q).Due, []int64{0, 0, 0})
 	q = clock.ForecastQuery{From: t0 + 100_000, Step: time.Millisecond, Count: clock.MaxForecastSteps}
 	same(t, "sum without alarms", f.forecast(q).Due, make([]int64, clock.MaxForecastSteps))
-	for _, wrong := range []clock.ForecastQuery{{Step: time.Second}, {Step: time.Second, Count: clock.MaxForecastSteps + 1}, {Step: time.Second, Count: 1, Application: "a b"},
-		{Step: time.Second, Count: 1, Applications: clock.MaxForecastApplications + 1},
-		{Step: time.Second, Count: 1, Applications: 1, Application: app}} {
+	for _, wrong := range []clock.ForecastQuery{
+		{Step: time.Second}, {Step: time.Second, Count: clock.MaxForecastSteps + 1},
+		{Step: time.Second, Count: 1, Application: "a b"}, {Step: time.Second, Count: 1, Applications: clock.MaxForecastApplications + 1},
+		{Step: time.Second, Count: 1, Applications: 1, Application: app},
+	} {
 		if _, err := f.Forecast(t.Context(), wrong); err == nil {
 			t.Errorf("%+v is accepted", wrong)
 		}

@@ -118,7 +118,8 @@ func testPast(t *testing.T, f *fixture) {
 	f.set(t0+7, clock.Op{Kick: &clock.Kick{Key: dead.Key}}, clock.Op{Discard: &clock.Discard{Key: expired.Key}})
 	for _, ended := range []clock.Alarm{dead, expired} {
 		past := f.get(ended.BusinessID).Past.List()
-		if last := past[len(past)-1]; last.State != ended.State || last.FinishedAt != ended.FinishedAt || last.ReplacedAt != t0+7 {
+		last := past[len(past)-1]
+		if last.State != ended.State || last.FinishedAt != ended.FinishedAt || last.ReplacedAt != t0+7 {
 			t.Errorf("%s: the past is %+v", ended.BusinessID, past)
 		}
 	}

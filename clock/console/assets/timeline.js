@@ -21,6 +21,7 @@ const answers = {ack: 'Acknowledged', release: 'Released', bury: 'Buried', touch
 const acts = {
   paused: ['Paused', 'paused'], resumed: ['Resumed', 'set'], triggered: ['Triggered', 'ringing'], kicked: ['Kicked', 'ringing'], discarded: ['Discarded', 'cancelled'], cancelled: ['Cancelled', 'cancelled'],
   backfilled: ['Backfill begun', 'ringing'], backfill_ended: ['Backfill ended', 'set'], bulk: ['Bulk job begun', 'plan'],
+  application_paused: ['Application paused', 'paused'], application_resumed: ['Application resumed', 'set'],
 };
 
 // The events of which the alarm itself tells the last one of its current generation, with the member that has its time.
