@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -57,7 +58,7 @@ type Event struct {
 	RingAt Instant
 	RingNo int    // of a try, a ring or its answer; else, and where it is not known, 0
 	Detail string // outcome and error of a try, reason of an end, or note of a person; may be empty
-	By     string // who answered, or acted; may be empty
+	By     string // who answered, or acted: a name, or the address of a person without one; may be empty
 	Job    string // of EventBulk: its id
 }
 
@@ -214,7 +215,7 @@ func (a *Act) event() (Event, bool) {
 		return Event{}, false
 	}
 	return Event{
-		At: a.At, Kind: kind, Generation: state.Generation, RingAt: NoInstant, Detail: state.Note, By: a.Name,
+		At: a.At, Kind: kind, Generation: state.Generation, RingAt: NoInstant, Detail: state.Note, By: cmp.Or(a.Name, a.From),
 	}, true
 }
 

@@ -88,6 +88,10 @@ func TestEventsHaveTheActsOfPeople(t *testing.T) {
 		"cancelled by a person": {
 			row(Cancelled, 40, 40), []Act{act(40, "cancel", third)}, created + "40 cancelled 3.0  ann",
 		},
+		"resumed by a person without a token": {
+			row(Scheduled, 40, NoInstant), []Act{{At: 40, Actor: Actor{From: "10.0.0.7"}, Action: "resume", After: third}},
+			created + "40 resumed 3.0  10.0.0.7",
+		},
 		"discarded": {
 			row(Cancelled, 40, 40), []Act{act(40, "discard", third)}, created + "40 discarded 3.0  ann",
 		},

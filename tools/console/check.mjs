@@ -229,7 +229,7 @@ const checks = {
       await confirmed(page, `[data-action=${action}]`, note);
       await page.waitForSelector(`.summary .badge.${after}`);
     }
-    assert.match(await page.innerText('.timeline'), /Set\n[\s\S]*\nPaused\n[\s\S]*no <i>stock<\/i>[\s\S]*\nResumed\n[\s\S]*found it[\s\S]*\nCancelled\n[\s\S]*the customer called/);
+    assert.match(await page.innerText('.timeline'), /Set\n[\s\S]*\nPaused by 127\.0\.0\.1\n[\s\S]*no <i>stock<\/i>[\s\S]*\nResumed by 127\.0\.0\.1\n[\s\S]*found it[\s\S]*\nCancelled by 127\.0\.0\.1\n[\s\S]*the customer called/);
     assert.equal((await page.innerText('.timeline')).match(/Cancelled|Paused/g).length, 2);
     await service.call('PUT', alarm('shop', 'acted'), {delay: '2h'});
     await visit(page, service.url, alarmView('shop', 'acted'));

@@ -4,7 +4,7 @@ import {el, replace, svg} from './dom.js';
 import {dateAndTime, timeOfDay} from './format.js';
 
 const day = 86_400_000;
-const height = 190, left = 58, right = 12, top = 10, bottom = 24;
+const height = 190, left = 76, right = 12, top = 10, bottom = 24;
 
 /** Returns a chart. data has start and step in milliseconds, and series of {name, values}; null is a gap. format formats a value. With log the scale is
  * logarithmic, and lowest is its lowest value. With bars each value is a bar from zero, and a later series is a part

@@ -51,7 +51,7 @@ export function table(caption, columns, rows) {
 
 /** Returns an empty state: what is missing, and what to do. */
 export function empty(what, ...todo) {
-  return el('div', {class: 'empty'}, el('p', {class: 'what'}, what), todo.map(t => el('p', {}, t)));
+  return el('div', {class: 'empty'}, el('p', {class: 'what'}, what), todo.filter(Boolean).map(t => el('p', {}, t)));
 }
 
 /** Returns a place for data under way. */

@@ -40,9 +40,10 @@ function remedy(problem) {
   }
 }
 
-/** Returns a panel about a failed request. again repeats it. */
+/** Returns a panel about a failed request. again repeats it, where that may help. */
 export function failure(problem, again) {
+  const mayPass = problem.status === 0 || problem.status >= 500 || [408, 409, 429].includes(problem.status);
   return el('div', {class: 'failure', role: 'alert'},
     el('h2', {}, 'This cannot be shown'), el('p', {}, reason(problem)),
-    again && el('p', {}, el('button', {type: 'button', click: again}, 'Try again')));
+    mayPass && again && el('p', {}, el('button', {type: 'button', click: again}, 'Try again')));
 }

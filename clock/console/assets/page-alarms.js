@@ -26,6 +26,7 @@ export async function show(view) {
     get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal), settingsOf(view.state.application, view.signal),
   ]);
   drawPage(view, result, page, unknownApplication(view.state.application, known));
+  if (view.state.after || view.state.before) result.prepend(el('p', {class: 'hint'}, 'By the next ring of each alarm. Later rings of repeating alarms are in the ', el('a', {href: href('forecast', {application: view.state.application})}, 'forecast'), '; paused alarms are not due.'));
   if (settings.paused) result.prepend(pausedApplication());
 }
 
@@ -97,6 +98,7 @@ function deadHint(state) {
 
 function nothing(view, page, unknown) {
   if (unknown) return empty('No alarm matches the filter.', unknown);
+  if (view.state.prefix?.includes('*')) return empty('No alarm matches the filter.', 'An asterisk stands for itself: type only the beginning of the business ids.');
   if (page.next_cursor) return empty('No alarm in this part of the list matches the filter.', 'The server has looked at many alarms. Go on with the next page.');
   return view.state.cursor ? empty('The list has no more alarms.') : empty('No alarm matches the filter.', 'Finished alarms are deleted when their retention ends (by default after 24 hours).', 'Choose other states, a shorter prefix or a longer time.');
 }

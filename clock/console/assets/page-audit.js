@@ -6,7 +6,7 @@ import {applicationField, textField} from './fields.js';
 import {get} from './api.js';
 import {href} from './url.js';
 import {instant} from './format.js';
-import {knownApplications} from './known.js';
+import {knownApplications, unknownApplication} from './known.js';
 
 const actions = [
   'cancel', 'kick', 'discard', 'pause', 'resume', 'trigger', 'backfill', 'end_backfill', 'bulk_start', 'bulk_stop', 'settings', 'settings_seal', 'settings_unseal',
@@ -19,11 +19,12 @@ export async function show(view) {
   const {cursor, ...filter} = view.state;
   const {application, subject} = filter;
   const result = view.result = pending();
-  replace(view.body, filterForm(view, await knownApplications(view.signal)), result);
+  const known = await knownApplications(view.signal);
+  replace(view.body, filterForm(view, known), result);
   if (subject && !application) return replace(result, empty('Name the application of the business id, too.'));
   const page = await get('v1/audit', {...filter, cursor, limit: 100}, view.signal);
   replace(result,
-    page.acts.length === 0 ? nothing(page) : table('Acts', columns, page.acts),
+    page.acts.length === 0 ? nothing(page, unknownApplication(application, known)) : table('Acts', columns, page.acts),
     subject && el('p', {class: 'hint'}, 'What bulk jobs did to an alarm is in its life, and in ', el('a', {href: href('jobs', {application})}, 'the jobs'), '.'),
     pager('audit', view.state, page, ['Newest acts', 'Older acts']));
 }
@@ -39,8 +40,8 @@ function filterForm(view, known) {
   el('p', {class: 'buttons'}, el('button', {type: 'submit'}, 'Show')));
 }
 
-function nothing(page) {
-  return empty(page.next_cursor ? 'This part of the audit has no such act. Go on with older acts.' : 'The audit has no such act.', 'What people do to alarms, settings and tokens, refused requests, and logins of operators and admins appear here until their retention ends.');
+function nothing(page, unknown) {
+  return empty(page.next_cursor ? 'This part of the audit has no such act. Go on with older acts.' : 'The audit has no such act.', unknown, 'What people do to alarms, settings and tokens, refused requests, and logins of operators and admins appear here until their retention ends.');
 }
 
 const columns = [

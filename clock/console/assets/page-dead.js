@@ -8,7 +8,8 @@ import {readsOnly} from './caller.js';
 import {count, plural} from './format.js';
 import {el, empty, pending, replace, section, table} from './dom.js';
 import {href} from './url.js';
-import {prefixField} from './fields.js';
+import {applicationField, prefixField} from './fields.js';
+import {knownApplications, unknownApplication} from './known.js';
 import {causes} from './causes.js';
 import {runAll} from './runall.js';
 
@@ -38,10 +39,11 @@ async function showCauses(view) {
   const {application, prefix} = view.state;
   const state = view.state.state || 'dead,expired';
   const result = view.result = pending();
-  replace(view.body, filterForm(view), result);
+  const known = await knownApplications(view.signal);
+  replace(view.body, filterForm(view, known), result);
   const page = await get(`v1/applications/${encodeURIComponent(application)}/alarms`, {state, prefix, limit: readLimit}, view.signal);
   if (page.alarms.length === 0) {
-    return replace(result, page.next_cursor ? empty('The first part of the list has no such alarm.', 'Use a prefix, so that the server looks at fewer alarms.') : empty('No alarm of this application matches.', 'Nothing is to do here.'));
+    return replace(result, page.next_cursor ? empty('The first part of the list has no such alarm.', 'Use a prefix, so that the server looks at fewer alarms.') : empty('No alarm of this application matches.', unknownApplication(application, known) || 'Nothing is to do here.'));
   }
   const many = page.next_cursor !== null;
   replace(result,
@@ -50,12 +52,13 @@ async function showCauses(view) {
     causes(page.alarms).map(group => section(`${count(group.alarms.length)} × ${group.cause}`, causeBody(view, group))));
 }
 
-function filterForm(view) {
+function filterForm(view, known) {
   const form = el('form', {class: 'filter', submit: event => {
     event.preventDefault();
     const data = new FormData(form);
-    view.go('dead', {application: view.state.application, state: data.get('state'), prefix: data.get('prefix')});
+    view.go('dead', {application: data.get('application').trim(), state: data.get('state'), prefix: data.get('prefix')});
   }},
+  applicationField(view.state.application, known),
   el('p', {class: 'field'}, el('label', {for: 'state'}, 'State'), el('select', {id: 'state', name: 'state'},
     [['', 'dead and expired'], ['dead', 'dead'], ['expired', 'expired']].map(([value, name]) => el('option', {value, selected: value === (view.state.state || '')}, name)))),
   prefixField(view.state.prefix),

@@ -63,7 +63,7 @@ function result(forecast, fullest, unknown) {
       {head: `Its fullest ${forecast.by}`, cell: a => instant(at(a.fullest))}, {head: 'Rings in it', class: 'number', cell: a => count(a.due[a.fullest])},
     ], totals(forecast))),
     section(`The fullest ${forecast.by}s`, table(`The fullest ${forecast.by}s`, [
-      {head: 'From', cell: r => instant(r.at)}, {head: 'Rings', class: 'number', cell: r => count(r.n)}, {head: 'Of them by rules', class: 'number', cell: r => count(r.repeats)}, {head: 'Per second', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
+      {head: 'From', cell: r => instant(r.at)}, {head: 'Rings', class: 'number', cell: r => count(r.n)}, {head: 'Of them by rules', class: 'number', cell: r => count(r.repeats)}, {head: 'Per second, on average', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
       split && {head: 'Largest application', cell: r => `${r.largest.application}, ${share(r.largest.n / r.n)}`},
       fullest > 0 && {head: 'Of the fullest minute of the last day', class: 'number', cell: r => share(r.n / forecast.step_seconds / fullest)},
     ].filter(Boolean), rows)),

@@ -37,6 +37,7 @@ async function showJobs(view) {
       {head: 'Refused', class: 'number', cell: j => count(refusedTotal(j))},
       {head: 'Started', cell: j => when(j.created_at)},
       {head: 'By', cell: j => j.by},
+      {head: 'Note', cell: j => j.note || ''},
     ], jobs));
   });
 }

@@ -97,14 +97,14 @@ function loadChart(view, next) {
 function tiles(stats, {known, waiting}) {
   const steps = Math.max(1, Math.round(60 / stats.step_seconds));
   const perSecond = values => rate(sum(values.slice(-steps)) / steps / stats.step_seconds);
-  const lately = stats.lateness_p99.findLast(v => v !== null);
+  const last = stats.lateness_p99.findLastIndex(v => v !== null);
   const overdueNow = known.applications.filter(a => isOverdue(a, known));
   const deadNow = sum(waiting.applications.map(dead));
   const complete = !waiting.next_cursor && waiting.applications.every(a => a.counts.attention_complete);
   const tile = (name, value, note, kind = '') => el('div', {class: `tile ${kind}`}, el('dt', {}, name), el('dd', {}, value, el('span', {class: 'muted'}, note)));
   return el('dl', {class: 'tiles'},
     tile('Rings', perSecond(stats.rings), ' /s'), tile('Sets', perSecond(stats.sets), ' /s'), tile('Cancels', perSecond(stats.cancels), ' /s'),
-    tile('Lateness p99', lately === undefined ? '–' : duration(lately), ' last'),
+    tile('Lateness p99', last < 0 ? '–' : duration(stats.lateness_p99[last]), last < 0 ? '' : ` at ${timeOfDay(Date.parse(stats.start) + last * stats.step_seconds * 1000, true)}`),
     tile('Overdue', el('a', {href: href('applications')}, count(overdueNow.length)), overdueNow.length === 1 ? ' application' : ' applications', overdueNow.length > 0 ? 'attention' : ''),
     tile('Dead or expired', el('a', {href: href('dead')}, atLeast(deadNow, complete)), deadNow === 1 ? ' alarm' : ' alarms', deadNow > 0 ? 'attention' : ''));
 }

@@ -48,19 +48,19 @@ function columns(application) {
     {head: 'Rings', cell: a => a.repeat_sentence || ''},
     {head: 'Next', cell: a => [nextTime(a), el('span', {class: 'then'}, following(a))]},
     {head: 'Rung', class: 'number', cell: a => a.occurrence ? count(a.occurrence.rung) : '–'},
-    {head: 'Not rung', cell: a => a.occurrence ? notRung(a.occurrence) : ''},
+    {head: 'Not rung', cell: a => a.occurrence ? el('span', {class: a.occurrence.failed_in_row > 1 ? 'bad' : null}, notRung(a.occurrence)) : ''},
     {head: 'Last error, and why it waits', cell: a => trouble(a)},
   ].filter(Boolean);
 }
 
 /** Returns how many occurrences did not ring, and why. */
 function notRung(occurrence) {
-  return [['failed', occurrence.failed], ['missed', occurrence.missed + occurrence.outside_window], ['skipped', occurrence.skipped]].filter(([, n]) => n > 0).map(([why, n]) => `${count(n)} ${why}`).join(', ');
+  return [['failed', occurrence.failed], ['failed in a row', occurrence.failed_in_row > 1 ? occurrence.failed_in_row : 0], ['missed', occurrence.missed + occurrence.outside_window], ['skipped', occurrence.skipped]].filter(([, n]) => n > 0).map(([why, n]) => `${count(n)} ${why}`).join(', ');
 }
 
 /** Returns the occurrences after the next one, in words; "" if there are none, or if the alarm does not ring. */
 function following(alarm) {
-  const times = alarm.next_try_time && alarm.next_occurrences ? alarm.next_occurrences.slice(1) : [];
+  const times = alarm.next_try_time && alarm.next_occurrences ? alarm.next_occurrences.filter(at => at > alarm.next_try_time) : [];
   return times.length > 0 ? `then ${times.map(instant).join(', ')}` : '';
 }
 

@@ -21,7 +21,7 @@ export function signIn(problem, again) {
     await enter(input.value.trim());
     again();
   }},
-  el('h2', {}, 'Sign in'), el('p', {role: 'alert'}, outcome() || `The server responds: ${problem.message}.`), provider(),
+  el('h2', {}, 'Sign in'), el('p', {role: 'alert'}, outcome() || `The server responds: ${problem.message.replace(/: send the header.*/, ': paste it here')}.`), provider(),
   el('p', {class: 'field'}, el('label', {for: 'token'}, 'Access token'), input),
   el('p', {class: 'buttons'}, button),
   el('p', {class: 'hint'}, isSecureContext ? 'You stay signed in until you sign out, or the session ends. ' : 'Without TLS the page forgets the token when you reload or close it. ',
