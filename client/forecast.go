@@ -21,7 +21,9 @@ type Forecast struct {
 	Start time.Time     // begin of the first step, by the database's clock
 	Step  time.Duration // length of a step
 	Exact bool          // false: the numbers are estimates, because there are many alarms
-	Due   []int64       // a number for each step; the steps at the end may be missing, because there are many alarms
+	Due   []int64       // a number for each step
+	// Cut: there are so many alarms that the last number of Due is of a part of its step, and later steps are missing.
+	Cut bool
 	// Repeats has, of each number of Due, the rings of repeating alarms after their next ring, by their rules.
 	Repeats []int64
 	// Applications have the most rings of all applications, the largest first. The other rings of Due are of others.
@@ -42,6 +44,7 @@ func (f *Forecast) UnmarshalJSON(b []byte) error {
 		Start       time.Time `json:"start"`
 		StepSeconds int64     `json:"step_seconds"`
 		Exact       bool      `json:"exact"`
+		Complete    *bool     `json:"complete"` // an older service has none
 		Due         []int64   `json:"due"`
 		Repeats     []int64   `json:"repeats"`
 
@@ -52,7 +55,7 @@ func (f *Forecast) UnmarshalJSON(b []byte) error {
 	}
 	*f = Forecast{
 		Start: fields.Start, Step: time.Duration(fields.StepSeconds) * time.Second, Exact: fields.Exact,
-		Due: fields.Due, Repeats: make([]int64, len(fields.Due)), Applications: fields.Applications,
+		Cut: fields.Complete != nil && !*fields.Complete, Due: fields.Due, Repeats: make([]int64, len(fields.Due)), Applications: fields.Applications,
 		Raw: append(json.RawMessage(nil), b...),
 	}
 	copy(f.Repeats, fields.Repeats) // an older service has none

@@ -54,6 +54,10 @@ func TestEventsTellTheLifeOfAnAlarm(t *testing.T) {
 			a.State, a.FinishedAt = Scheduled, NoInstant
 			a.Progress.Current.Number, a.Progress.RingsBefore = 5, 2
 		}, strings.TrimSuffix(before, "2.2\n") + "2.0"},
+		"dead, and repeating": {func(a *Alarm) {
+			a.State, a.LastError = Dead, "no stock"
+			a.Progress.Current.Number, a.Progress.RingsBefore = 5, 1
+		}, strings.TrimSuffix(before, "2.2\n") + "2.0\n60 dead 2.0 no stock"},
 		"buried and unanswered": {func(a *Alarm) {
 			a.Attempts = []Attempt{{Generation: 2, RingNo: 2, Time: 60, Outcome: Buried},
 				{Generation: 2, RingNo: 1, Time: 30, Outcome: Unacknowledged}}

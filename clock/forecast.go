@@ -50,12 +50,12 @@ func (q *ForecastQuery) Validate() error {
 
 // Forecast has the number of rings that are due in each step, as the alarms are set now.
 type Forecast struct {
-	// Due has a number for each step that was counted; the steps at the end may be missing. If Counted is less than
-	// Shards, the numbers are estimates: the counts of some shards, multiplied. Alarms are spread evenly over the
-	// shards.
+	// Due has a number for each step that was counted. If Counted is less than Shards, the numbers are estimates: the
+	// counts of some shards, multiplied. Alarms are spread evenly over the shards.
 	Due     []int64
-	Counted int // shards that were counted; 0 only without a known step
-	Shards  int // all shards
+	Cut     bool // the last number of Due is of a part of its step, and later steps were not counted
+	Counted int  // shards that were counted; 0 only without a known step
+	Shards  int  // all shards
 
 	// Repeats has, of each number of Due, the rings of repeating alarms after their next ring, by their rules. A store
 	// does not count them.
@@ -89,8 +89,9 @@ func (p *Parts) Add(application string, step int, rings int64) {
 	(*p)[application][step] += rings
 }
 
-// largest returns the applications with the most rings, with their numbers in each step.
-func (p *Parts) largest(most, steps int) []ApplicationForecast {
+// largest returns the applications with the most rings, with their numbers in each step. If these are all applications,
+// the largest one of each step gets what rounding has left of its number in due.
+func (p *Parts) largest(most int, due []int64) []ApplicationForecast {
 	totals := map[string]int64{}
 	for application, due := range *p {
 		for _, n := range due {
@@ -102,17 +103,29 @@ func (p *Parts) largest(most, steps int) []ApplicationForecast {
 	})
 	all := make([]ApplicationForecast, 0, most)
 	for _, name := range names[:min(most, len(names))] {
-		due := make([]int64, steps)
+		part := make([]int64, len(due))
 		for step, n := range (*p)[name] {
-			due[step] = n
+			part[step] = n
 		}
-		all = append(all, ApplicationForecast{Application: name, Due: due})
+		all = append(all, ApplicationForecast{Application: name, Due: part})
+	}
+	if len(names) > len(all) || len(all) == 0 {
+		return all
+	}
+	for step, left := range due {
+		largest := all[0].Due
+		for _, a := range all {
+			if left -= a.Due[step]; a.Due[step] > largest[step] {
+				largest = a.Due
+			}
+		}
+		largest[step] += left
 	}
 	return all
 }
 
 // Exact reports whether all numbers were counted.
-func (f *Forecast) Exact() bool { return f.Counted == f.Shards && !f.RulesEstimated }
+func (f *Forecast) Exact() bool { return f.Counted == f.Shards && !f.RulesEstimated && !f.Cut }
 
 // PendingCounter counts the alarms that will ring by themselves: scheduled alarms, rings under way, and rings that wait
 // for an answer.

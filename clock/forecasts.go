@@ -74,7 +74,7 @@ func (f *Forecasts) Forecast(ctx context.Context, q ForecastQuery) (Forecast, er
 			}
 		}
 	}
-	forecast.Applications = forecast.Parts.largest(q.Applications, len(forecast.Due))
+	forecast.Applications = forecast.Parts.largest(q.Applications, forecast.Due)
 	forecast.Parts = nil
 	return forecast, nil
 }

@@ -101,6 +101,14 @@ func TestForecastsCountTheOccurrencesOfRules(t *testing.T) {
 	if f := s.forecast(t, hours); !reflect.DeepEqual(f.Applications, largest) {
 		t.Errorf("the applications are %+v", f.Applications)
 	}
+	parts := Parts{"a": {0: 3, 1: 2}, "b": {1: 3}}
+	want := []ApplicationForecast{{"a", []int64{4, 2}}, {"b", []int64{0, 5}}}
+	if got := parts.largest(2, []int64{4, 7}); !reflect.DeepEqual(got, want) {
+		t.Errorf("with the rest of the rounding: %+v, want %+v", got, want)
+	}
+	if got := parts.largest(1, []int64{4, 7}); !reflect.DeepEqual(got, []ApplicationForecast{{"a", []int64{3, 2}}}) {
+		t.Errorf("without others: %+v", got)
+	}
 	hours.Applications, hours.Application = 0, "bank"
 	if f := s.forecast(t, hours); !slices.Equal(f.Repeats, []int64{3, 4, 4, 4}) || !f.Exact() {
 		t.Errorf("of one application: %+v", f)

@@ -63,7 +63,8 @@ func (a *Alarm) generation() PastGeneration {
 	if a.State == Expired || a.State == Dead {
 		g.Reason = a.LastError
 	}
-	if a.Progress.Repeats() && a.RingNo == a.Progress.RingsBefore {
+	failed := a.State == Dead || a.State == Expired // the occurrence that failed has taken a number, too
+	if a.Progress.Repeats() && (failed || a.RingNo == a.Progress.RingsBefore) {
 		g.RingNo = 0 // occurrences that did not ring have taken numbers since
 	}
 	return g

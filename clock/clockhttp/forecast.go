@@ -56,6 +56,7 @@ func (s *Server) showForecast(c echo.Context) error {
 	b = strconv.AppendInt(append(b, `,"step_seconds":`...), int64(q.Step/time.Second), 10)
 	number := func(n *int64, b []byte) []byte { return strconv.AppendInt(b, *n, 10) }
 	b = strconv.AppendBool(append(b, `,"exact":`...), f.Exact())
+	b = strconv.AppendBool(append(b, `,"complete":`...), !f.Cut)
 	b = appendList(append(b, `,"due":`...), f.Due, number)
 	b = appendList(append(b, `,"repeats":`...), f.Repeats, number)
 	part := func(a *clock.ApplicationForecast, b []byte) []byte {

@@ -19,7 +19,7 @@ func TestForecastHasANumberForEachStep(t *testing.T) {
 			return clock.Forecast{Due: []int64{7, 0, 64}, Repeats: []int64{0, 0, 60}, Counted: q.Count, Shards: 24}, 1_800_000_000_000, nil
 		}
 	})
-	want := `{"by":"hour","application":"shop","start":"2027-01-15T08:00:00.000Z","step_seconds":3600,"exact":true,"due":[7,0,64],"repeats":[0,0,60],"applications":[]}`
+	want := `{"by":"hour","application":"shop","start":"2027-01-15T08:00:00.000Z","step_seconds":3600,"exact":true,"complete":true,"due":[7,0,64],"repeats":[0,0,60],"applications":[]}`
 	if got := string(h.expect(200, "", "GET", "/v1/forecast?by=hour&application=shop", "").body); strings.TrimSpace(got) != want {
 		t.Errorf("got %s", got)
 	}

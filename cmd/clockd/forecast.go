@@ -73,6 +73,10 @@ func (f *forecastCommand) Run() error {
 		_, _ = fmt.Fprintln(table)
 	}
 	err = table.Flush()
+	if found.Cut {
+		_, printErr := fmt.Fprintln(stdout, "the last step is counted in part, and later ones are not, because there are many alarms")
+		err = errors.Join(err, printErr)
+	}
 	if !found.Exact {
 		_, printErr := fmt.Fprintln(stdout, "estimated from a part of the alarms, because there are many")
 		err = errors.Join(err, printErr)

@@ -10,7 +10,7 @@ import (
 const forecastEntries = 200_000
 
 // Forecast counts the due index, shard by shard, until it has read forecastEntries entries. If the first shard has more
-// entries, the forecast has only the steps before the last entry.
+// entries, the forecast ends with the step of the last entry.
 func (s *Store) Forecast(ctx context.Context, q clock.ForecastQuery) (f clock.Forecast, err error) {
 	if err := q.Validate(); err != nil {
 		return f, err
@@ -45,11 +45,11 @@ func (s *Store) forecast(ctx context.Context, q *clock.ForecastQuery) (clock.For
 			break // not all entries of this shard were read
 		}
 		if left <= 0 {
-			f.Due = f.Due[:counts[len(counts)-1].Number]
+			f.Due, f.Cut = f.Due[:counts[len(counts)-1].Number+1], true
 		}
 		f.Counted++
 		for _, c := range counts {
-			if c.Number >= int64(len(f.Due)) || q.Application != "" && c.Application == "" {
+			if q.Application != "" && c.Application == "" {
 				continue
 			}
 			f.Due[c.Number] += c.Count

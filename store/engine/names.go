@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxNames     = 100    // names that one statement looks behind, at most
-	namesGuessed = 10_000 // names that are kept as guesses, at most
+	maxNames     = 100     // names that one statement looks behind, at most
+	namesGuessed = 100_000 // names that are kept as guesses, at most
 )
 
 // guessedNames are the names that earlier reads have found, in order. A read looks behind many of them at once, and so
@@ -71,6 +71,9 @@ func (g *guessedNames) learn(after string, names []string, more bool) {
 		if to, found = slices.BinarySearch(g.names, names[len(names)-1]); found {
 			to++
 		}
+	}
+	if slices.Equal(g.names[from:to], names) {
+		return
 	}
 	g.names = slices.Concat(g.names[:from], names, g.names[to:])
 	g.names = g.names[:min(len(g.names), namesGuessed)]

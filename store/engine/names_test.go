@@ -83,9 +83,11 @@ func TestGuessedNamesSaveReads(t *testing.T) {
 	if _, err := x.list(&g, 10); !errors.Is(err, x.fail) {
 		t.Errorf("a failed read returns %v", err)
 	}
-	for i := range namesGuessed {
-		g.learn(fmt.Sprintf("o-%05d", i), []string{fmt.Sprintf("o-%05d", i+1)}, true)
+	many := make([]string, namesGuessed)
+	for i := range many {
+		many[i] = fmt.Sprintf("o-%06d", i)
 	}
+	g.learn("o", many, true)
 	if len(g.names) != namesGuessed {
 		t.Errorf("%d guesses are kept", len(g.names))
 	}

@@ -233,7 +233,7 @@ const checks = {
     assert.equal((await page.innerText('.timeline')).match(/Cancelled|Paused/g).length, 2);
     await service.call('PUT', alarm('shop', 'acted'), {delay: '2h'});
     await visit(page, service.url, alarmView('shop', 'acted'));
-    assert.match(await page.innerText('.timeline'), /Set\n[^\n]*\nfor [^·\n]*\n[\s\S]*\nCancelled\n[\s\S]*\nSet again\n[^\n]*\nfor .* generation 2/);
+    assert.match(await page.innerText('.timeline'), /Set\n[^\n]*\nfor [^·\n]*\n[\s\S]*\nCancelled by 127\.0\.0\.1\n[\s\S]*\nSet again\n[^\n]*\nfor .* generation 2/);
     if (screenshots) await page.screenshot({path: path.join(screenshots, 'life.png'), fullPage: true});
     await visit(page, service.url, view('audit', {application: 'shop'}));
     assert.match(await page.innerText('tbody tr:first-child'), /cancel[\s\S]*acted[\s\S]*the customer called/);

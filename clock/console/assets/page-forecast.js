@@ -49,13 +49,13 @@ function controls(view, by, known) {
 function result(forecast, fullest, unknown) {
   const step = forecast.step_seconds * 1000, start = Date.parse(forecast.start);
   const total = forecast.due.reduce((a, b) => a + b, 0);
-  if (total === 0) return empty('No ring is due in this time.', unknown || 'Choose a longer time, or another application.');
+  if (total === 0) return empty(forecast.complete ? 'No ring is due in this time.' : 'Other applications have too many alarms in this time for the server to count.', unknown || 'Choose a longer time, or another application.');
   const at = i => new Date(start + i * step).toISOString();
   const split = forecast.applications.length > 1;
   const rows = forecast.due.map((n, i) => ({at: at(i), n, repeats: forecast.repeats[i], largest: split && largestOf(forecast, i)})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
   const data = {start, step, stacked: split, series: split ? byApplication(forecast) : dueSeries(forecast, 'rings')};
   return [
-    el('p', {class: 'hint'}, fullest > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(fullest)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${plural(total, 'ring')}, as the alarms are set now. ${forecast.exact ? '' : 'There are so many that the server counted some, and multiplied. '}Times in ${zoneLabel()}.${forecast.by === 'day' ? ' Days are days of UTC.' : ''}`),
+    el('p', {class: 'hint'}, fullest > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(fullest)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${plural(total, 'ring')}, as the alarms are set now. ${forecast.exact ? '' : 'There are so many that the server counted some, and multiplied. '}${forecast.complete ? '' : `It counted up to a part of the last ${forecast.by} shown, and nothing after that. `}Times in ${zoneLabel()}.${forecast.by === 'day' ? ' Days are days of UTC.' : ''}`),
     chart(`Rings due in each ${forecast.by}`, data, {format: n => count(Math.round(n)), bars: true}),
     split && section('Applications', table('Applications', [
       {head: 'Application', cell: a => a.application ? el('a', {href: href('forecast', {by: forecast.by, application: a.application})}, a.application) : 'all others'},
@@ -91,9 +91,11 @@ function totals(forecast) {
   })).filter(a => a.total > 0);
 }
 
-/** Returns the application with the most rings in a step, with their number. */
+/** Returns the application with the most rings in a step, with their number; all others together, if these have more than each of the largest ones. */
 function largestOf(forecast, step) {
-  return forecast.applications.map(a => ({application: a.application, n: a.due[step]})).reduce((a, b) => b.n > a.n ? b : a);
+  const known = forecast.applications.map(a => ({application: a.application, n: a.due[step]}));
+  const others = {application: 'all others', n: known.reduce((left, a) => left - a.n, forecast.due[step])};
+  return [...known, others].reduce((a, b) => b.n > a.n ? b : a);
 }
 
 /** Returns a rate as a part of another one: a factor above 10. */

@@ -130,6 +130,7 @@ const fine = {
 let unfolded = false; // a person looks at the checks without a fault
 
 function readiness(ready) {
+  if (!ready.checks) return el('p', {class: 'bad'}, 'The readiness cannot be read: something before clockd responds.');
   const faults = ready.checks.filter(c => c.status !== 'ok'), others = ready.checks.filter(c => c.status === 'ok');
   const marks = {ok: ['good', 'fine'], warning: ['warn', 'warning'], failing: ['bad', 'fails']};
   const list = checks => el('ul', {class: 'checks'}, checks.map(c => {
