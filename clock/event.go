@@ -77,11 +77,11 @@ type ApplicationPause struct {
 	Paused bool // false: the application was resumed
 }
 
-// Events returns what the row, its attempts, the acts on it, the bulk jobs and the pauses of the application tell about
-// the alarm's life, in the order of time. No event is stored for it: a set, a ring and a cancel of an application write their row alone. A change that
-// overwrites the row keeps the former values in it (PastGenerations). The events have the newest generations, but
-// not each change within them, such as a pause before its resume. A restore raises generations without a change of the
-// alarm.
+// Events returns what the row, its attempts, the acts on it, the bulk jobs and the pauses of the application tell
+// about the alarm's life, in the order of time. No event is stored for it: a set, a ring and a cancel of an
+// application write their row alone. A change that overwrites the row keeps the former values in it (PastGenerations).
+// The events have the newest generations, but not each change within them, such as a pause before its resume. A
+// restore raises generations without a change of the alarm.
 func (a *Alarm) Events(acts []Act, jobs []BulkAct, pauses []ApplicationPause) []Event {
 	var acted, begins, ends []Event
 	told := map[Instant]bool{} // when acts have paused, triggered or ended the alarm
@@ -215,7 +215,8 @@ func (a *Act) event() (Event, bool) {
 		return Event{}, false
 	}
 	return Event{
-		At: a.At, Kind: kind, Generation: state.Generation, RingAt: NoInstant, Detail: state.Note, By: cmp.Or(a.Name, a.From),
+		At: a.At, Kind: kind, Generation: state.Generation, RingAt: NoInstant, Detail: state.Note,
+		By: cmp.Or(a.Name, a.From),
 	}, true
 }
 
