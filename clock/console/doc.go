@@ -20,10 +20,16 @@
 //     cookies, a session replaces it at once. Scripts cannot read the session.
 //  8. A page asks the server again only while it is visible and not paused, and never after 401.
 //
-// # Why there is no page of live rings
+// # Live rings
 //
-// The only source of rings is the stream of an application's subscribers (GET .../rings). Its subscribers share the
-// rings, so a console that listens takes rings from the application. The page needs a source that takes none.
+// The page of live rings reads a sample of each node's tries (GET /v1/rings/recent). It does not listen to the stream of
+// an application: its subscribers share the rings, so a console would take rings from the application.
+//
+// # Charts
+//
+// chart.js draws in SVG. A library that draws on a canvas, such as uPlot, is quicker with many points; a chart here has
+// at most 1,440. The elements of an SVG have the colours of the style sheet, and the keyboard and screen readers reach
+// each value.
 //
 // # Failures
 //
