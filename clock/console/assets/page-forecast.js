@@ -52,50 +52,45 @@ function result(forecast, fullest, unknown) {
   if (total === 0) return empty(forecast.complete ? 'No ring is due in this time.' : 'Other applications have too many alarms in this time for the server to count.', unknown || 'Choose a longer time, or another application.');
   const at = i => new Date(start + i * step).toISOString();
   const split = forecast.applications.length > 1;
-  const rows = forecast.due.map((n, i) => ({at: at(i), n, repeats: forecast.repeats[i], largest: split && largestOf(forecast, i)})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
+  const all = parts(forecast, forecast.applications);
+  const rows = forecast.due.map((n, i) => ({at: at(i), step: i, n, repeats: forecast.repeats[i]})).filter(r => r.n > 0).sort((a, b) => b.n - a.n).slice(0, 10);
   const data = {start, step, stacked: split, series: split ? byApplication(forecast) : dueSeries(forecast, 'rings')};
   return [
     el('p', {class: 'hint'}, fullest > 0 ? `In the fullest minute of the last day, all applications together rang ${rate(fullest)} alarms per second. ` : '', `${forecast.exact ? '' : 'About '}${plural(total, 'ring')}, as the alarms are set now. ${forecast.exact ? '' : 'There are so many that the server counted some, and multiplied. '}${forecast.complete ? '' : `It counted up to a part of the last ${forecast.by} shown, and nothing after that. `}Times in ${zoneLabel()}.${forecast.by === 'day' ? ' Days are days of UTC.' : ''}`),
     chart(`Rings due in each ${forecast.by}`, data, {format: n => count(Math.round(n)), bars: true}),
     split && section('Applications', table('Applications', [
-      {head: 'Application', cell: a => a.application ? el('a', {href: href('forecast', {by: forecast.by, application: a.application})}, a.application) : 'all others'},
+      {head: 'Application', cell: a => a.link ? el('a', {href: href('forecast', {by: forecast.by, application: a.application})}, a.application) : a.application},
       {head: 'Rings', class: 'number', cell: a => count(a.total)}, {head: 'Of all', class: 'number', cell: a => share(a.total / total)},
       {head: `Its fullest ${forecast.by}`, cell: a => instant(at(a.fullest))}, {head: 'Rings in it', class: 'number', cell: a => count(a.due[a.fullest])},
-    ], totals(forecast))),
+    ], all.map(summed).filter(a => a.total > 0))),
     section(`The fullest ${forecast.by}s`, table(`The fullest ${forecast.by}s`, [
       {head: 'From', cell: r => instant(r.at)}, {head: 'Rings', class: 'number', cell: r => count(r.n)}, {head: 'Of them by rules', class: 'number', cell: r => count(r.repeats)}, {head: 'Per second, on average', class: 'number', cell: r => rate(r.n / forecast.step_seconds)},
-      split && {head: 'Largest application', cell: r => `${r.largest.application}, ${share(r.largest.n / r.n)}`},
+      split && {head: 'Largest application', cell: r => largestShare(r, all)},
       fullest > 0 && {head: 'Of the fullest minute of the last day', class: 'number', cell: r => share(r.n / forecast.step_seconds / fullest)},
     ].filter(Boolean), rows)),
   ];
 }
 
-/** Returns the rings of the largest applications, each a series, and of all others. */
+/** Returns the applications with their rings in each step, and at last all others together, which have no link. */
+function parts(forecast, applications) {
+  const others = forecast.due.map((n, i) => applications.reduce((left, a) => left - a.due[i], n));
+  return [...applications.map(a => ({...a, link: true})), {application: 'all others', due: others}];
+}
+
+/** Returns the rings of the largest applications and of all others, each a series. */
 function byApplication(forecast) {
-  const shown = forecast.applications.slice(0, coloured);
-  const series = shown.map(a => ({name: a.application, values: a.due}));
-  const others = rest(forecast, shown);
-  return others.some(n => n > 0) ? [...series, {name: 'all others', values: others}] : series;
+  return parts(forecast, forecast.applications.slice(0, coloured)).filter(a => a.link || a.due.some(n => n > 0)).map(a => ({name: a.application, values: a.due}));
 }
 
-/** Returns the rings of each step that are not of these applications. */
-function rest(forecast, applications) {
-  return forecast.due.map((n, i) => applications.reduce((left, a) => left - a.due[i], n));
+/** Returns a part with the sum of its rings and its fullest step. */
+function summed(part) {
+  return {...part, total: part.due.reduce((a, b) => a + b, 0), fullest: part.due.indexOf(part.due.reduce((a, b) => Math.max(a, b)))};
 }
 
-/** Returns the applications with the sum of their rings and their fullest step, and a last row of all others, if there are any. */
-function totals(forecast) {
-  const others = {due: rest(forecast, forecast.applications)};
-  return [...forecast.applications, others].map(({application, due}) => ({
-    application, due, total: due.reduce((a, b) => a + b, 0), fullest: due.indexOf(due.reduce((a, b) => Math.max(a, b))),
-  })).filter(a => a.total > 0);
-}
-
-/** Returns the application with the most rings in a step, with their number; all others together, if these have more than each of the largest ones. */
-function largestOf(forecast, step) {
-  const known = forecast.applications.map(a => ({application: a.application, n: a.due[step]}));
-  const others = {application: 'all others', n: known.reduce((left, a) => left - a.n, forecast.due[step])};
-  return [...known, others].reduce((a, b) => b.n > a.n ? b : a);
+/** Returns the name of the largest part of a step, and how much of the step it has. */
+function largestShare({step, n}, all) {
+  const largest = all.reduce((a, b) => b.due[step] > a.due[step] ? b : a);
+  return `${largest.application}, ${share(largest.due[step] / n)}`;
 }
 
 /** Returns a rate as a part of another one: a factor above 10. */
