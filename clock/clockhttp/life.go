@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -40,13 +41,9 @@ func (s *Server) actsOn(c echo.Context, k clock.Key) ([]clock.Act, error) {
 	if s.audit == nil {
 		return nil, nil
 	}
-	ctx, cancel := clientContext(c)
-	defer cancel()
-	acts, err := s.audit(ctx, clock.ActsQuery{Application: k.Application, Subject: k.BusinessID, Limit: shownActs})
-	if err != nil {
-		return nil, readFailure(ctx, err)
-	}
-	return acts, nil
+	return readAll(c, func(ctx context.Context) ([]clock.Act, error) {
+		return s.audit(ctx, clock.ActsQuery{Application: k.Application, Subject: k.BusinessID, Limit: shownActs})
+	})
 }
 
 // jobsOn returns the starts of the newest bulk jobs that may have changed the alarm; none without jobs.
@@ -54,13 +51,7 @@ func (s *Server) jobsOn(c echo.Context, a *clock.Alarm) ([]clock.BulkAct, error)
 	if s.bulk == nil {
 		return nil, nil
 	}
-	ctx, cancel := clientContext(c)
-	defer cancel()
-	jobs, err := s.bulk.On(ctx, a)
-	if err != nil {
-		return nil, readFailure(ctx, err)
-	}
-	return jobs, nil
+	return readAll(c, func(ctx context.Context) ([]clock.BulkAct, error) { return s.bulk.On(ctx, a) })
 }
 
 // pausesOf returns when people paused and resumed the application; none without settings.
@@ -68,13 +59,20 @@ func (s *Server) pausesOf(c echo.Context, application string) ([]clock.Applicati
 	if s.settings == nil {
 		return nil, nil
 	}
+	return readAll(c, func(ctx context.Context) ([]clock.ApplicationPause, error) {
+		return s.settings.Pauses(ctx, application)
+	})
+}
+
+// readAll reads something for the client, as long as the client waits.
+func readAll[T any](c echo.Context, read func(ctx context.Context) ([]T, error)) ([]T, error) {
 	ctx, cancel := clientContext(c)
 	defer cancel()
-	pauses, err := s.settings.Pauses(ctx, application)
+	all, err := read(ctx)
 	if err != nil {
 		return nil, readFailure(ctx, err)
 	}
-	return pauses, nil
+	return all, nil
 }
 
 func appendLifeEvent(e *clock.Event, b []byte) []byte {
