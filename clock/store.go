@@ -81,11 +81,14 @@ type WriteProber interface {
 }
 
 // ListQuery selects alarms of one application. Application and Limit are required.
+//
+// An alarm is due at its next_try_time. A paused one has none, so it counts as due at its ring_at, but only in a list
+// of paused alarms alone.
 type ListQuery struct {
 	Application string
 	States      []State      // states of the alarms; empty: all states
-	DueAfter    Instant      // only next_try_time >= DueAfter; NoInstant: no bound
-	DueBefore   Instant      // only next_try_time < DueBefore; NoInstant: no bound
+	DueAfter    Instant      // only due then or later; NoInstant: no bound
+	DueBefore   Instant      // only due before this instant; NoInstant: no bound
 	Prefix      string       // prefix of business_id, compared bytewise; may be empty
 	Repeating   bool         // only repeating alarms, by business id; a store selects them by Prefix alone
 	After       ListPosition // where the page before has ended; zero: the first page
@@ -95,12 +98,29 @@ type ListQuery struct {
 // Admits reports whether the query selects an alarm of its application, apart from its position.
 func (q *ListQuery) Admits(a *Alarm) bool {
 	return (len(q.States) == 0 || slices.Contains(q.States, a.State)) && strings.HasPrefix(a.BusinessID, q.Prefix) &&
-		(q.DueAfter == NoInstant || a.NextTryTime >= q.DueAfter && a.NextTryTime != NoInstant) &&
-		(q.DueBefore == NoInstant || a.NextTryTime < q.DueBefore && a.NextTryTime != NoInstant)
+		(!q.HasDueRange() || q.admitsDue(a))
 }
 
-// ByDue reports whether the list is in the order of due times.
-func (q *ListQuery) ByDue() bool { return q.DueAfter != NoInstant || q.DueBefore != NoInstant }
+// HasDueRange reports whether the query selects by due time.
+func (q *ListQuery) HasDueRange() bool { return q.DueAfter != NoInstant || q.DueBefore != NoInstant }
+
+// admitsDue reports whether an alarm is due within the range.
+func (q *ListQuery) admitsDue(a *Alarm) bool {
+	due := a.NextTryTime
+	if q.pausedOnly() {
+		due = a.RingAt
+	}
+	return due != NoInstant && (q.DueAfter == NoInstant || due >= q.DueAfter) &&
+		(q.DueBefore == NoInstant || due < q.DueBefore)
+}
+
+// pausedOnly reports whether the query selects paused alarms alone.
+func (q *ListQuery) pausedOnly() bool {
+	return len(q.States) > 0 && !slices.ContainsFunc(q.States, func(s State) bool { return s != Paused })
+}
+
+// ByDue reports whether the list is in the order of due times. The due index has no paused alarms.
+func (q *ListQuery) ByDue() bool { return q.HasDueRange() && !q.pausedOnly() }
 
 // Validate returns an ErrInvalid that names the first offending field, or nil.
 func (q *ListQuery) Validate() error {

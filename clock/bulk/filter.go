@@ -42,8 +42,8 @@ type Filter struct {
 	Action      Action
 	States      []clock.State // empty: all states that the action may change
 	Prefix      string        // first bytes of the business ids
-	DueAfter    clock.Instant // only next_try_time >= DueAfter; NoInstant: no bound
-	DueBefore   clock.Instant // only next_try_time < DueBefore; NoInstant: no bound
+	DueAfter    clock.Instant // only due then or later (clock.ListQuery); NoInstant: no bound
+	DueBefore   clock.Instant // only due before this instant; NoInstant: no bound
 	ShiftMillis int64         // with Shift: milliseconds by which ring_at moves; negative: earlier
 	FrozenAt    clock.Instant // alarms that were created later are left; NoInstant: now
 	Note        string        // the reason; a paused alarm has it in its last_error

@@ -14,6 +14,8 @@ import (
 const (
 	// listScan is the number of alarms that a list by state looks at, at most.
 	listScan = 5000
+	// pausedScan is the number of paused alarms that a list of these by due time looks at, at most.
+	pausedScan = 1000
 	// dueScan is the number of entries of the due index that a list by due time reads past in each shard, at most.
 	dueScan = 300
 	// heldAlarms is the number of alarms that a list holds in memory when it reads them by their ids.
@@ -98,6 +100,9 @@ func (l *list) byID() ListQuery {
 // listAttention reads the business ids of alarms that wait for a person, by an index of these alone, and then the rows.
 func (s *Store) listAttention(ctx context.Context, l *list) error {
 	q := l.byID()
+	if l.query.HasDueRange() {
+		q.Limit = pausedScan
+	}
 	var ids []string
 	for _, state := range q.States {
 		some, err := s.driver.ReadAttention(ctx, &q, state)
@@ -122,7 +127,11 @@ func (s *Store) listAttention(ctx context.Context, l *list) error {
 		alarms := AlarmsOfRows(rows, func(r Row) Row { return r })
 		slices.SortFunc(alarms, func(a, b clock.Alarm) int { return strings.Compare(a.BusinessID, b.BusinessID) })
 		for i := range alarms { // an alarm may have changed since
-			if a := &alarms[i]; l.query.Admits(a) && !l.pass(a, clock.ListPosition{BusinessID: a.BusinessID}) {
+			a := &alarms[i]
+			if !l.query.Admits(a) {
+				continue
+			}
+			if !l.pass(a, clock.ListPosition{BusinessID: a.BusinessID}) || l.passed == l.query.Limit {
 				return nil
 			}
 		}

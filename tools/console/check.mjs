@@ -172,7 +172,7 @@ const checks = {
   async 'a list by due time says which alarms it leaves out'({page, service}) {
     const due = {application: 'shop', after: '2020-01-01T00:00:00Z'};
     await visit(page, service.url, view('alarms', due));
-    assert.match(await page.innerText('main'), /Only scheduled and ringing alarms are due at a time/);
+    assert.match(await page.innerText('main'), /By the next ring of each alarm. Only scheduled and ringing alarms are due at a time/);
     await visit(page, service.url, view('alarms', {...due, state: 'cancelled,paused'}));
     assert.match(await page.innerText('main'), /No alarm matches the filter[\s\S]*Clear the due time/);
   },

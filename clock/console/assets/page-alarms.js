@@ -21,12 +21,12 @@ export async function show(view) {
   replace(view.body, filterForm(view.state, known, state => view.go('alarms', state)), presets(view.state), result);
   if (!view.state.application) return replace(result, empty('Choose an application.', 'Its alarms appear here. To find an alarm by its id in all applications, use the search at the top.'));
   if (view.state.after && view.state.before && view.state.after >= view.state.before) return replace(result, empty('No alarm matches the filter.', 'Its due time ends before it begins.'));
-  if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled or ringing.'));
+  if (neverDue(view.state)) return replace(result, empty('No alarm matches the filter.', waitingAlone, 'Clear the due time, or choose scheduled, ringing, or paused alone.'));
   const [page, settings] = await Promise.all([
     get(`v1/applications/${encodeURIComponent(view.state.application)}/alarms`, listQuery(view.state), view.signal), settingsOf(view.state.application, view.signal),
   ]);
   drawPage(view, result, page, unknownApplication(view.state.application, known));
-  if (view.state.after || view.state.before) result.prepend(el('p', {class: 'hint'}, 'By the next ring of each alarm. Later rings of repeating alarms are in the ', el('a', {href: href('forecast', {application: view.state.application})}, 'forecast'), '; paused alarms are not due.'));
+  if (view.state.after || view.state.before) result.prepend(dueHint(view.state));
   if (settings.paused) result.prepend(pausedApplication());
 }
 
@@ -35,11 +35,19 @@ function listQuery(state) {
   return {state: state.state, prefix: state.prefix, due_after: state.after, due_before: state.before, limit: state.limit || 100, cursor: state.cursor};
 }
 
-const waitingAlone = 'Only scheduled and ringing alarms are due at a time: finished and paused ones are not in a list by due time.';
+const waitingAlone = 'Only scheduled and ringing alarms are due at a time, and paused ones in a list of these alone.';
+
+/** Reports whether a list has paused alarms alone. Their due time is the time at which they were to ring. */
+function paused({state}) { return state === 'paused'; }
 
 /** Reports whether the filter has a due time, and only states of alarms that are not due at a time. */
 function neverDue({state, after, before}) {
-  return (after || before) && state && !state.split(',').some(s => s === 'scheduled' || s === 'ringing');
+  return (after || before) && state && state !== 'paused' && !state.split(',').some(s => s === 'scheduled' || s === 'ringing');
+}
+
+function dueHint(state) {
+  if (paused(state)) return el('p', {class: 'hint'}, 'By the time at which each alarm was to ring.');
+  return el('p', {class: 'hint'}, `By the next ring of each alarm. ${waitingAlone} Later rings of repeating alarms are in the `, el('a', {href: href('forecast', {application: state.application})}, 'forecast'), '.');
 }
 
 function filterForm(state, known, apply) {
@@ -83,7 +91,6 @@ function drawPage(view, result, page, unknown) {
   if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), pager('alarms', view.state, page));
   const {application, prefix, after, before} = view.state;
   replace(result,
-    (after || before) && el('p', {class: 'hint'}, waitingAlone),
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
     el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
       bulkButtons(view, {application, prefix, after, before, states: (view.state.state || '').split(',').filter(Boolean)})),

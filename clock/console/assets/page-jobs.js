@@ -65,7 +65,7 @@ function drawn(view, job) {
       el('p', {class: 'muted'}, 'Started ', when(job.created_at), ` by ${job.by}`, job.ended_at && [' · ended ', when(job.ended_at)])),
     !job.ended_at && el('p', {class: 'buttons'}, el('button', {type: 'button', 'data-action': 'stop', click: () => stopJob(view)}, 'Stop the job')),
     section('Filter', facts([['Action', action?.verb || job.action || 'unreadable'], ...filterFacts(job), ['Created before', when(job.frozen_at)], ['Note', job.note]]),
-      el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, ...stopped[job.action] ? {state: stopped[job.action]} : {after: job.due_after, before: job.due_before}})}, stopped[job.action] ? `Alarms that are ${stopped[job.action]} now` : 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
+      el('p', {class: 'links'}, el('a', {href: href('alarms', {application: job.application, prefix: job.prefix, state: stopped[job.action], ...stopped[job.action] === 'cancelled' ? {} : {after: job.due_after, before: job.due_before}})}, stopped[job.action] ? `Alarms that are ${stopped[job.action]} now` : 'Alarms of this filter'), el('a', {href: href('jobs')}, 'All jobs')),
       action && el('p', {class: 'copies'}, el('span', {class: 'muted'}, 'Copy the same job as'), copyButton('command', command(job)))),
   ];
 }
