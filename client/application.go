@@ -14,6 +14,7 @@ type Application struct {
 	Target          string       `json:"target"`           // where the node rings it; empty: nowhere, its alarms wait
 	Paused          bool         `json:"paused"`
 	OldestOverdue   time.Time    `json:"oldest_overdue"` // earliest due time of its overdue alarms; zero: none before ApplicationPage.OverdueUntil
+	LastSeen        time.Time    `json:"last_seen"`      // when it last set or cancelled an alarm, to about a minute; zero: not known
 	Blockers        []Blocker    `json:"blockers"`       // reasons why its due alarms do not ring now, as the answering node knows them
 	Counts          *StateCounts `json:"counts"`         // nil: not counted
 

@@ -382,6 +382,17 @@ type NodeSteps interface {
 	DeleteSteps(ctx context.Context, length time.Duration, before clock.Instant, limit int) (int, error)
 }
 
+// Sightings stores when applications were last seen (package clock/stats).
+type Sightings interface {
+	// AddSightings stores when applications were seen, by name. It leaves a later time of an application as it is.
+	AddSightings(ctx context.Context, seen map[string]clock.Instant) error
+	// Sightings returns when some applications were seen last, by name. It leaves out the others.
+	Sightings(ctx context.Context, applications []string) (map[string]clock.Instant, error)
+	// DeleteSightings deletes sightings from before the instant (exclusive), the oldest first and at most limit. It
+	// returns how many it deleted.
+	DeleteSightings(ctx context.Context, before clock.Instant, limit int) (int, error)
+}
+
 // Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.
 type Store interface {
 	clock.Store
@@ -405,6 +416,7 @@ type Store interface {
 	DurabilityChecker
 	Jobs
 	NodeSteps
+	Sightings
 
 	// Migrate brings the schema up to date under a lock, so several processes may start at once. It sets the shard
 	// count of a new database.

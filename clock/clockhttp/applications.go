@@ -46,6 +46,7 @@ type ApplicationView struct {
 	Paused  bool
 	// OldestOverdue is the earliest due time of its overdue alarms; NoInstant if none is due before OverdueUntil.
 	OldestOverdue clock.Instant
+	LastSeen      clock.Instant     // when it last set or cancelled an alarm, to about a minute; NoInstant: not known
 	Blockers      []clock.Blocker   // reasons why its due alarms do not ring now, as this node knows them
 	Counts        clock.StateCounts // alarms by state; nil: not counted
 	Counted       Counted
@@ -126,6 +127,7 @@ func (v *ApplicationView) append(b []byte) []byte {
 	b = appendOptional(append(b, `,"target":`...), v.Target.String())
 	b = strconv.AppendBool(append(b, `,"paused":`...), v.Paused)
 	b = appendInstant(append(b, `,"oldest_overdue":`...), v.OldestOverdue)
+	b = appendInstant(append(b, `,"last_seen":`...), v.LastSeen)
 	b = append(appendBlockers(b, v.Blockers), `,"counts":`...)
 	if v.Counts == nil {
 		return append(b, "null}"...)

@@ -16,9 +16,9 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 		su.deps.Known = func(_ context.Context, q ApplicationsQuery) (ApplicationsView, error) {
 			asked = q
 			v := ApplicationsView{DatabaseTime: now, OverdueUntil: now - 1000, More: q.After == "", Applications: []ApplicationView{
-				{Name: "bank", OldestOverdue: now - 5000, Paused: true, Version: 3,
+				{Name: "bank", OldestOverdue: now - 5000, LastSeen: now - 1000, Paused: true, Version: 3,
 					Blockers: []clock.Blocker{{Code: clock.BlockedByPause, Detail: `a "person"`}}},
-				{Name: "shop", OldestOverdue: clock.NoInstant, Target: clock.TargetStream,
+				{Name: "shop", OldestOverdue: clock.NoInstant, LastSeen: clock.NoInstant, Target: clock.TargetStream,
 					Counts:  clock.StateCounts{clock.Rung: 7, clock.Dead: 2},
 					Counted: Counted{All: q.Counts, Attention: true, Only: q.Attention}},
 			}}
@@ -27,8 +27,8 @@ func TestApplicationsAreListedPageByPage(t *testing.T) {
 	})
 	got := string(h.expect(200, "", "GET", "/v1/applications?counts=true", "").body)
 	for _, want := range []string{
-		`{"application":"bank","settings_version":3,"target":null,"paused":true,"oldest_overdue":"2027-01-15T07:59:55.000Z","blockers":[{"code":"paused","target":null,"detail":"a \"person\""}],"counts":null}`,
-		`{"application":"shop","settings_version":0,"target":"stream","paused":false,"oldest_overdue":null,"blockers":[],"counts":{"scheduled":0,"ringing":0,"rung":7,`,
+		`{"application":"bank","settings_version":3,"target":null,"paused":true,"oldest_overdue":"2027-01-15T07:59:55.000Z","last_seen":"2027-01-15T07:59:59.000Z","blockers":[{"code":"paused","target":null,"detail":"a \"person\""}],"counts":null}`,
+		`{"application":"shop","settings_version":0,"target":"stream","paused":false,"oldest_overdue":null,"last_seen":null,"blockers":[],"counts":{"scheduled":0,"ringing":0,"rung":7,`,
 		`"complete":true,"attention_complete":true}`,
 		`"overdue_until":"2027-01-15T07:59:59.000Z"`, `"next_cursor":"shop"`,
 	} {

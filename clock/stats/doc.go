@@ -1,8 +1,9 @@
 // Package stats keeps the rates and the lateness of the last hour and of the last day, so that charts need no
 // Prometheus. A Recorder counts sets, cancels and rings of this node in the current step of 5 s, in memory. At the end
 // of the step it adds the step to the last 720 steps of 5 s, and to the last 1440 steps of a minute. A Writer writes
-// each ended step into the database, and a Joiner adds the steps of all nodes. A Recent has a sample of the latest tries
-// of this node, for people who watch.
+// each ended step into the database, and a Joiner adds the steps of all nodes. The Writer also writes when each
+// application last set or cancelled an alarm. A Recent has a sample of the latest tries of this node, for people who
+// watch.
 //
 //	Op, Rung ─▶ Recorder ─▶ Writer ─▶ database
 //	               │                     │
@@ -30,6 +31,8 @@
 //     their headers.
 //  8. A node reads and joins steps of others on request alone, at most once a second, and after a failure every 4 s.
 //     It keeps tries for 15 s after a request.
+//  9. A node writes the sighting of an application once a minute at most, so one is up to a minute and a step too
+//     early, and never too late. A busy application costs as much as a quiet one.
 //
 // # Failures
 //
@@ -39,6 +42,7 @@
 //	database is away                   Joined has this node alone, and says why; steps   the Writer writes the steps of up to an
 //	                                   wait in memory                                    hour
 //	database's clock is unknown        the current step goes on                          the next known time ends it
+//	over 1,000 applications in a step  further ones are not seen in this step            their next set or cancel
 //	node writes late                   Joined ends up to 2 steps earlier; after 3 steps  the next Joined that reads its steps; one of
 //	                                   the node is missing                               more than 12 steps ago within 5 minutes
 //	node of another encoding           the node is missing                               none needed

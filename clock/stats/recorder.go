@@ -24,17 +24,18 @@ type Recorder struct {
 
 	mu           sync.Mutex
 	total        live
-	applications map[string]*live // applications of the current step, at most maxLive
-	began        int64            // number of the first step of Hour
-	current      int64            // number of the current step of Hour; 0: the time was not known yet
+	applications map[string]*live         // applications of the current step, at most maxLive
+	seen         map[string]clock.Instant // step in which an application last set or cancelled, since takeSeen; at most maxSeen
+	began        int64                    // number of the first step of Hour
+	current      int64                    // number of the current step of Hour; 0: the time was not known yet
 	hour, day    *series
 }
 
 // NewRecorder returns a Recorder. It counts at once, and ends steps while Run runs.
 func NewRecorder(t Time) *Recorder {
 	return &Recorder{
-		time: t, ended: make(chan struct{}, 1), applications: map[string]*live{}, hour: newSeries(Hour),
-		day: newSeries(Day),
+		time: t, ended: make(chan struct{}, 1), applications: map[string]*live{}, seen: map[string]clock.Instant{},
+		hour: newSeries(Hour), day: newSeries(Day),
 	}
 }
 
@@ -78,6 +79,9 @@ func (r *Recorder) endStep() {
 	for name, l := range r.applications {
 		f := l.finished()
 		ended.Applications[name] = &f
+		if _, known := r.seen[name]; f.Sets+f.Cancels+f.Refused > 0 && (known || len(r.seen) < maxSeen) {
+			r.seen[name] = Hour.begin(r.current)
+		}
 	}
 	ended.keepBusiest()
 	r.total, r.applications = live{}, map[string]*live{}
@@ -138,6 +142,14 @@ func (r *Recorder) Rung(rings []clock.Ring, outcomes []clock.Outcome, now clock.
 			r.of(ring.Application, func(l *live) { l.Failed++ })
 		}
 	}
+}
+
+// takeSeen returns when applications were seen since the last call, and the begin of the open step.
+func (r *Recorder) takeSeen() (seen map[string]clock.Instant, now clock.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen, r.seen = r.seen, map[string]clock.Instant{}
+	return seen, Hour.begin(r.current)
 }
 
 // known returns the number of the first step of a range, and of the open one; 0: the database's clock was never known.

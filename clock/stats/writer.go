@@ -30,11 +30,12 @@ type Steps interface {
 type WriterDeps struct {
 	Recorder    *Recorder
 	Steps       Steps
+	Sightings   Sightings
 	Incarnation string // of this node
 	Log         *slog.Logger
 }
 
-// Writer writes the ended steps of a node into the database, and deletes old steps of all nodes.
+// Writer writes the ended steps and the sightings of a node into the database, and deletes old ones of all nodes.
 type Writer struct {
 	deps WriterDeps
 
@@ -42,10 +43,13 @@ type Writer struct {
 	next    map[Range]int64 // the first step that is not written; none: nothing was written
 	deleted time.Time       // begin of the last deletion, unless it was full
 	failing bool            // the last write failed
+	sights  sights
 }
 
 // NewWriter returns a Writer that writes nothing before Run.
-func NewWriter(deps WriterDeps) *Writer { return &Writer{deps: deps, next: map[Range]int64{}} }
+func NewWriter(deps WriterDeps) *Writer {
+	return &Writer{deps: deps, next: map[Range]int64{}, sights: newSights()}
+}
 
 // Run writes each step soon after its end, until ctx ends. Then it writes the open steps, if the database takes them
 // within seconds. End the ring loop and the writer of alarms before it.
@@ -70,6 +74,9 @@ func (w *Writer) write(ctx context.Context, open int64) {
 	err := w.writeRange(ctx, Hour, open)
 	if err == nil {
 		err = w.writeRange(ctx, Day, open)
+	}
+	if err == nil {
+		err = w.writeSightings(ctx, open > 0)
 	}
 	if err == nil && time.Since(w.deleted) >= deleteEvery {
 		err = w.deleteOld(ctx)
@@ -121,7 +128,7 @@ func (w *Writer) encoded(of Range, from int64, count int) ([]clock.NodeStep, err
 	return encoded, nil
 }
 
-// deleteOld deletes steps that no Joiner reads any more, of all nodes.
+// deleteOld deletes steps that no Joiner reads any more, and old sightings.
 func (w *Writer) deleteOld(ctx context.Context) error {
 	w.deleted = time.Now()
 	for _, of := range []Range{Hour, Day} {
@@ -135,5 +142,7 @@ func (w *Writer) deleteOld(ctx context.Context) error {
 			w.deleted = time.Time{} // the next write deletes more
 		}
 	}
-	return nil
+	_, end := w.deps.Recorder.known(Hour)
+	_, err := w.deps.Sightings.DeleteSightings(ctx, Hour.begin(end).Add(-sightingKept), sightingsOfDelete)
+	return err
 }

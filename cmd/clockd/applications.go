@@ -55,7 +55,7 @@ func (l *applicationsCommand) heading() string {
 	case l.Attention:
 		counts = "\tEXPIRED\tDEAD\tPAUSED\tALL COUNTED"
 	}
-	return "APPLICATION\tTARGET\tPAUSED\tSETTINGS\tOLDEST OVERDUE" + counts + "\tWHY DUE ALARMS WAIT"
+	return "APPLICATION\tTARGET\tPAUSED\tSETTINGS\tOLDEST OVERDUE\tLAST SEEN" + counts + "\tWHY DUE ALARMS WAIT"
 }
 
 func (l *applicationsCommand) row(rows *table, a *client.Application) error {
@@ -79,9 +79,8 @@ func (l *applicationsCommand) row(rows *table, a *client.Application) error {
 	for _, b := range a.Blockers {
 		reasons = append(reasons, describeBlocker(b))
 	}
-	return rows.row("%s\t%s\t%s\t%s\t%s%s\t%s", a.Name, dash(a.Target), yesNo(a.Paused), dash(version),
-		dash(shown(a.OldestOverdue)), counts,
-		dash(strings.Join(reasons, "; ")))
+	return rows.row("%s\t%s\t%s\t%s\t%s\t%s%s\t%s", a.Name, dash(a.Target), yesNo(a.Paused), dash(version),
+		dash(shown(a.OldestOverdue)), dash(shown(a.LastSeen)), counts, dash(strings.Join(reasons, "; ")))
 }
 
 func yesNo(flag bool) string {

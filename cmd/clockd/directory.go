@@ -53,8 +53,15 @@ func (d *directory) view(ctx context.Context, q clockhttp.ApplicationsQuery) (v 
 	if v.More = len(names) > q.Limit; v.More {
 		names = names[:q.Limit]
 	}
+	seen, err := d.store.Sightings(ctx, names)
+	if err != nil {
+		return v, err
+	}
 	for _, name := range names {
 		a := d.application(name, overdue)
+		if at, known := seen[name]; known {
+			a.LastSeen = at
+		}
 		if q.Counts || q.Attention {
 			if a.Counts, a.Counted, err = d.count(ctx, name, q.Counts); err != nil {
 				return v, err
@@ -151,7 +158,7 @@ func (d *directory) known(ctx context.Context, after string, limit int) ([]strin
 func (d *directory) application(name string, overdue *overdueView) clockhttp.ApplicationView {
 	applied := d.settings.Applied(name)
 	v := clockhttp.ApplicationView{Name: name, Version: applied.Version, Target: applied.Target,
-		OldestOverdue: clock.NoInstant, Blockers: d.blockers.ofApplication(name)}
+		OldestOverdue: clock.NoInstant, LastSeen: clock.NoInstant, Blockers: d.blockers.ofApplication(name)}
 	if s := d.settings.watch.Settings(name); s != nil {
 		v.Paused = s.Paused
 	}

@@ -44,7 +44,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				t.Fatal(err)
 			}
 			var all []*client.Application
-			eventually(t, "the node knows the settings, and the alarm is overdue", func() bool {
+			eventually(t, "the node knows the settings, the alarm is overdue, and the application was seen", func() bool {
 				all = nil
 				for a, err := range c.Applications(t.Context(), client.ApplicationFilter{Counts: true}) {
 					if err != nil {
@@ -52,7 +52,8 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 					}
 					all = append(all, a)
 				}
-				return len(all) == 4 && all[1].SettingsVersion == 1 && !all[2].OldestOverdue.IsZero()
+				return len(all) == 4 && all[1].SettingsVersion == 1 && !all[2].OldestOverdue.IsZero() &&
+					!all[2].LastSeen.IsZero()
 			})
 			names := func() (names []string) {
 				for _, a := range all {
@@ -71,6 +72,10 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 			if oldest := all[2].OldestOverdue; oldest.Before(began.Add(-time.Second)) || oldest.After(time.Now()) ||
 				!all[0].OldestOverdue.IsZero() {
 				t.Errorf("oldest overdue: %v, %v", all[2].OldestOverdue, all[0].OldestOverdue)
+			}
+			if seen := all[2].LastSeen; seen.Before(began.Add(-10*time.Second)) || seen.After(time.Now()) ||
+				!all[1].LastSeen.IsZero() {
+				t.Errorf("last seen: %v, %v", seen, all[1].LastSeen)
 			}
 			page, err := c.ApplicationPage(t.Context(), client.ApplicationFilter{Limit: 1, Cursor: "bank"})
 			if err != nil || len(page.Applications) != 1 || page.Applications[0].Name != "idle" ||
@@ -95,7 +100,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				args []string
 				want []string
 			}{
-				{[]string{"applications", "--counts"}, []string{"ALL COUNTED", "bank ", "version 1", "yes"}},
+				{[]string{"applications", "--counts"}, []string{"LAST SEEN", "ALL COUNTED", "bank ", "version 1", "yes"}},
 				{[]string{"applications", "--json"}, []string{`{"application":"zoo","settings_version":1,"target":`}},
 				{[]string{"applications", "shop", "--counts"}, []string{"shop ", "ALL COUNTED"}},
 				{[]string{"search", "order-1"}, []string{"bank ", "shop ", "zoo ", "cancelled"}},

@@ -108,7 +108,7 @@ func own(lc fx.Lifecycle, shutdown fx.Shutdowner, log *slog.Logger, st store.Sto
 		p.Settings.Load,   // so that no ring goes to a target that is not its application's
 		keysGiven(p.Config, p.Settings, log),
 		bootstrap(p.Config, st, p.Timebase, log),
-		p.Access.Load,     // so that no request passes as one that needs no token
+		p.Access.Load,     // so that no request passes as if it needed no token
 		p.Recomputer.Join, // before this node computes a time
 	} {
 		lc.Append(fx.StartHook(untilAvailable(reported(p.Port.WaitsFor, "its settings are being read", step))))
@@ -177,7 +177,9 @@ func newRecent() *stats.Recent { return new(stats.Recent) }
 
 // newFigures returns the part that writes this node's rates and lateness for the other nodes.
 func newFigures(log *slog.Logger, st store.Store, recorder *stats.Recorder, self *identity) *stats.Writer {
-	return stats.NewWriter(stats.WriterDeps{Recorder: recorder, Steps: st, Incarnation: self.incarnation, Log: log})
+	return stats.NewWriter(stats.WriterDeps{
+		Recorder: recorder, Steps: st, Sightings: st, Incarnation: self.incarnation, Log: log,
+	})
 }
 
 // newJoiner returns the part that adds the rates and lateness of all nodes.

@@ -31,6 +31,7 @@ type Driver interface {
 	Repeating
 	Jobs
 	Steps
+	Sightings
 	Writes
 	Claims
 	Snapshots

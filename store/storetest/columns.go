@@ -69,6 +69,10 @@ var tables = map[string][]Column{
 		{"incarnation", false},
 		{"figures", false},
 	},
+	"application_sighting": {
+		{"application", false},
+		{"seen_at", false},
+	},
 	"ring_attempt": {
 		{"id", false},
 		{"alarm_id", false},

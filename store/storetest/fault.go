@@ -194,6 +194,17 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			_, err := f.DeleteSteps(ctx, time.Minute, t0, 1)
 			return err
 		},
+		"add sightings": func(ctx context.Context) error {
+			return f.AddSightings(ctx, map[string]clock.Instant{"fault": t0})
+		},
+		"sightings": func(ctx context.Context) error {
+			_, err := f.Sightings(ctx, []string{"fault"})
+			return err
+		},
+		"delete sightings": func(ctx context.Context) error {
+			_, err := f.DeleteSightings(ctx, t0, 1)
+			return err
+		},
 		"yield": func(ctx context.Context) error { return f.Yield(ctx, "fault", []int{1, 2, 3}) },
 		"leave": func(ctx context.Context) error { return f.Leave(ctx, "fault") },
 	}

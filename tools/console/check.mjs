@@ -177,6 +177,34 @@ const checks = {
     assert.match(await page.innerText('main'), /No alarm matches the filter[\s\S]*Clear the due time/);
   },
 
+  async 'a bulk pause of a due range can be undone as such'({page, service}) {
+    const at = hours => new Date(Date.now() + hours * 3600000).toISOString();
+    for (const [id, hours] of [['a', 1], ['b', 1], ['c', 5], ['d', 5]]) await service.call('PUT', alarm('undo', id), {ring_at: at(hours)});
+    await service.call('POST', `${alarm('undo', 'd')}/pause`); // by hand, before
+    await visit(page, service.url, view('alarms', {application: 'undo', after: at(0), before: at(2)}));
+    await page.click('main summary');
+    assert.match(await confirmed(page, '[data-bulk=pause]'), /Pause 2 alarms/);
+    await page.waitForSelector('.badge.rung'); // the job is done
+    await page.click('text=Alarms that are paused now');
+    await page.waitForSelector('tbody tr');
+    assert.deepEqual(await page.locator('tbody a.id').allInnerTexts(), ['a', 'b']);
+    assert.match(await page.innerText('main'), /By the time at which each alarm was to ring/);
+    await page.click('main summary');
+    assert.match(await confirmed(page, '[data-bulk=resume]'), /Resume 2 alarms/);
+    await page.waitForSelector('.badge.rung');
+    const {alarms} = (await service.call('GET', '/v1/applications/undo/alarms')).body;
+    assert.deepEqual(alarms.map(a => a.state), ['scheduled', 'scheduled', 'scheduled', 'paused']);
+  },
+
+  async 'applications say when they were last seen, and which tries failed'({page, service}) {
+    await service.call('PUT', alarm('seen', 'order-1'), {delay: '1h'});
+    await until('the application is seen', async () => (await service.call('GET', '/v1/applications?application=seen')).body.applications[0].last_seen);
+    await visit(page, service.url, view('application', {application: 'seen'}));
+    assert.match(await page.innerText('main'), /Last seen\n.*ago/);
+    await visit(page, service.url, view('applications'));
+    assert.match(await page.innerText('thead'), /Last seen[\s\S]*Failed/i);
+  },
+
   async 'the overview of an application leaves out the others'({page, service}) {
     await visit(page, service.url, view('overview', {application: 'card'}));
     assert.match(await page.innerText('main'), /No alarm is dead or expired/);

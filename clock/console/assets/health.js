@@ -1,6 +1,6 @@
 // How an application fares.
 
-import {counted, isOverdue, waits, when} from './parts.js';
+import {counted, distance, isOverdue, waits, when} from './parts.js';
 import {el} from './dom.js';
 import {href} from './url.js';
 import {plural} from './format.js';
@@ -13,6 +13,9 @@ export function health(a, page) {
   if (a.blockers.length > 0) return el('span', {class: 'warn'}, `due alarms would wait: ${waits(a.blockers)}`);
   return el('span', {class: 'good'}, 'on time');
 }
+
+/** Returns when an application last set or cancelled an alarm. */
+export function lastSeen(a) { return a.last_seen ? distance(a.last_seen) : '–'; }
 
 /** Returns the number of an application's alarms in a state, as a link to them. */
 export function stateCount(a, state) {

@@ -3,7 +3,7 @@
 import {address, get, getWithText} from './api.js';
 import {copyButton, facts, when} from './parts.js';
 import {el, empty, replace, section, table} from './dom.js';
-import {health, stateCount} from './health.js';
+import {health, lastSeen, stateCount} from './health.js';
 import {href} from './url.js';
 import {curlOf, quoted} from './actions.js';
 import {knownApplications, unknownApplication} from './known.js';
@@ -33,7 +33,7 @@ export async function show(view) {
 /** Returns how the application fares, and its alarms by state. */
 function figures(application, page) {
   return [
-    facts([['Now', health(application, page)], ...states.map(state => [state[0].toUpperCase() + state.slice(1), stateCount(application, state)])]),
+    facts([['Now', health(application, page)], ['Last seen', lastSeen(application)], ...states.map(state => [state[0].toUpperCase() + state.slice(1), stateCount(application, state)])]),
     !application.counts.complete && el('p', {class: 'hint'}, 'Counted among the first 1,000 alarms; paused, dead and expired ones up to 1,000. ≥ stands before a count that is not complete.'),
   ];
 }

@@ -153,6 +153,11 @@ type ApplicationSettingReport struct {
 	ChangedBy   string
 }
 
+type ApplicationSighting struct {
+	Application string
+	SeenAt      int64
+}
+
 type AttentionAlarm struct {
 	AlarmID     int64
 	Application string

@@ -155,6 +155,11 @@ type ApplicationSettingReport struct {
 	ChangedBy   string
 }
 
+type ApplicationSighting struct {
+	Application string
+	SeenAt      int64
+}
+
 type Audit struct {
 	ID          int64
 	DoneAt      int64

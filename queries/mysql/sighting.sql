@@ -1,0 +1,15 @@
+-- name: AddSighting :exec
+-- Adds the time at which an application was seen, or replaces an earlier one.
+-- Index: primary key. Rows: one.
+INSERT INTO application_sighting (application, seen_at) VALUES (sqlc.arg(application), sqlc.arg(seen_at))
+ON DUPLICATE KEY UPDATE seen_at = GREATEST(seen_at, VALUES(seen_at));
+
+-- name: ListSightings :many
+-- Reads when some applications were seen.
+-- Index: primary key. Rows: one for each application.
+SELECT application, seen_at FROM application_sighting WHERE application IN (sqlc.slice(applications));
+
+-- name: DeleteSightings :execrows
+-- Deletes the oldest sightings from before an instant.
+-- Index: application_sighting_seen. Rows: up to the limit.
+DELETE FROM application_sighting WHERE seen_at < sqlc.arg(seen_before) ORDER BY seen_at LIMIT ?;
