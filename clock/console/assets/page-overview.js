@@ -111,11 +111,16 @@ function tiles(stats, {known, waiting}) {
 
 function sum(values) { return values.reduce((a, b) => a + b, 0); }
 
+/** Returns the failed tries as a series, if there are any: a line at zero would hide the axis. */
+function failedTries(stats, perSecond) {
+  return stats.failed_tries.some(n => n > 0) ? [{name: 'failed tries', values: perSecond(stats.failed_tries)}] : [];
+}
+
 function charts(stats) {
   const at = {start: Date.parse(stats.start), step: stats.step_seconds * 1000};
   const perSecond = values => values.map(v => v / stats.step_seconds);
   return el('div', {class: 'columns even'},
-    chart('Rate per second', {...at, series: [{name: 'rings', values: perSecond(stats.rings)}, {name: 'sets', values: perSecond(stats.sets)}, {name: 'cancels', values: perSecond(stats.cancels)}]}, {format: rate}),
+    chart('Rate per second', {...at, series: [{name: 'rings', values: perSecond(stats.rings)}, {name: 'sets', values: perSecond(stats.sets)}, {name: 'cancels', values: perSecond(stats.cancels)}, ...failedTries(stats, perSecond)]}, {format: rate}),
     chart('Lateness of rings', {...at, series: [{name: 'p50', values: stats.lateness_p50}, {name: 'p99', values: stats.lateness_p99}]}, {format: duration, log: true, lowest: 0.001}));
 }
 
