@@ -27,7 +27,7 @@ type BulkFilter struct {
 	Action      BulkAction
 	States      []State       // empty: all states that the action may change
 	Prefix      string        // first bytes of the business id
-	DueAfter    time.Time     // earliest NextTryTime, inclusive
+	DueAfter    time.Time     // earliest NextTryTime, inclusive; of paused alarms alone, RingAt
 	DueBefore   time.Time     // upper bound of NextTryTime, exclusive
 	Shift       time.Duration // with BulkShift: how much later the alarms ring; negative: earlier
 	FrozenAt    time.Time     // BulkSelection.FrozenAt; zero: now

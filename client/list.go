@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Filter selects alarms of an application. The zero value selects all.
+// Filter selects alarms of an application. The zero value selects all. Of paused alarms alone (States), RingAt counts in
+// place of NextTryTime, and the list is by business id.
 type Filter struct {
 	States    []State
 	DueAfter  time.Time // earliest NextTryTime, inclusive

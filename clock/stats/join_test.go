@@ -137,7 +137,10 @@ type node struct {
 // newNodes returns nodes in a synctest bubble, in the middle of a step.
 func newNodes(t *testing.T) *nodes {
 	time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 2*time.Second)))
-	return &nodes{t: t, table: &table{steps: map[stepKey]clock.NodeStep{}, seen: map[string]clock.Instant{}}, clock: &databaseClock{}}
+	return &nodes{
+		t: t, clock: &databaseClock{},
+		table: &table{steps: map[stepKey]clock.NodeStep{}, seen: map[string]clock.Instant{}},
+	}
 }
 
 func (n *nodes) list(context.Context) ([]Node, error) {
@@ -162,8 +165,9 @@ func (n *nodes) add(name string, writes bool) *node {
 	})
 	ctx, stop := context.WithCancel(n.t.Context())
 	if made.stop = stop; writes {
-		w := NewWriter(WriterDeps{Recorder: made.Recorder, Steps: n.table, Sightings: n.table, Incarnation: made.Incarnation,
-			Log: log})
+		w := NewWriter(WriterDeps{
+			Recorder: made.Recorder, Steps: n.table, Sightings: n.table, Incarnation: made.Incarnation, Log: log,
+		})
 		made.ended = goRun(ctx, n.t, w.Run)
 	}
 	n.mu.Lock()

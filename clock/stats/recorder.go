@@ -25,7 +25,7 @@ type Recorder struct {
 	mu           sync.Mutex
 	total        live
 	applications map[string]*live         // applications of the current step, at most maxLive
-	seen         map[string]clock.Instant // step in which an application last set or cancelled, since takeSeen; at most maxSeen
+	seen         map[string]clock.Instant // begin of an application's last step with a set or cancel; at most maxSeen
 	began        int64                    // number of the first step of Hour
 	current      int64                    // number of the current step of Hour; 0: the time was not known yet
 	hour, day    *series

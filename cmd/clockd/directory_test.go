@@ -44,7 +44,7 @@ func TestPeopleFindApplicationsAndAlarms(t *testing.T) {
 				t.Fatal(err)
 			}
 			var all []*client.Application
-			eventually(t, "the node knows the settings, the alarm is overdue, and the application was seen", func() bool {
+			eventually(t, "the settings are known, the alarm is overdue, the application was seen", func() bool {
 				all = nil
 				for a, err := range c.Applications(t.Context(), client.ApplicationFilter{Counts: true}) {
 					if err != nil {

@@ -122,13 +122,14 @@ func testListFilters(t *testing.T, f *fixture) {
 	f.wantList("paused alarms are not due", clock.ListQuery{
 		States: append(paused, clock.Dead), DueAfter: t0, DueBefore: clock.NoInstant,
 	})
-	f.wantList("paused alarms by ring_at", clock.ListQuery{States: paused, DueAfter: clock.NoInstant, DueBefore: t0 + 1}, "paused")
-	f.wantList("paused alarms that ring later", clock.ListQuery{States: paused, DueAfter: t0 + 1, DueBefore: clock.NoInstant})
+	q := clock.ListQuery{States: paused, DueAfter: clock.NoInstant, DueBefore: t0 + 1}
+	f.wantList("paused alarms by ring_at", q, "paused")
+	f.wantList("later paused alarms", clock.ListQuery{States: paused, DueAfter: t0 + 1, DueBefore: clock.NoInstant})
 	f.set(t0, set("paused-2", t0+500), set("paused-1", t0+500), set("paused-3", t0+500), set("paused-4", t0+600))
 	for i := 1; i <= 4; i++ {
 		f.set(t0, clock.Op{Pause: &clock.Pause{Key: key(fmt.Sprint("paused-", i))}})
 	}
-	q := clock.ListQuery{States: paused, DueAfter: t0 + 1, DueBefore: t0 + 600, Limit: 2}
+	q.DueAfter, q.DueBefore, q.Limit = t0+1, t0+600, 2
 	f.wantList("the first page of paused alarms", q, "paused-1", "paused-2")
 	q.After = clock.ListPosition{BusinessID: "paused-2"}
 	f.wantList("the next page", q, "paused-3")

@@ -2849,9 +2849,9 @@ type ListRequest struct {
 	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
 	// States of the alarms. Empty: all states.
 	States []State `protobuf:"varint,2,rep,packed,name=states,proto3,enum=clockd.v1.State" json:"states,omitempty"`
-	// Only alarms with next_try_time at or after this time.
+	// Only alarms with next_try_time at or after this time. If all states are paused: with ring_at.
 	DueAfter *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=due_after,json=dueAfter,proto3" json:"due_after,omitempty"`
-	// Only alarms with next_try_time before this time.
+	// Only alarms with next_try_time before this time. If all states are paused: with ring_at.
 	DueBefore *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=due_before,json=dueBefore,proto3" json:"due_before,omitempty"`
 	// Only alarms whose business id begins so.
 	Prefix string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
