@@ -88,13 +88,18 @@ function presets({application, state, prefix, limit, ...chosen}) {
 }
 
 function drawPage(view, result, page, unknown) {
-  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), pager('alarms', view.state, page));
-  const {application, prefix, after, before} = view.state;
+  if (page.alarms.length === 0) return replace(result, nothing(view, page, unknown), page.next_cursor && changeAll(view), pager('alarms', view.state, page));
   replace(result,
     el('div', {class: 'list-head'}, el('p', {}, `${plural(page.alarms.length, 'alarm')} on this page${page.next_cursor ? ', more follow' : ''}. `, deadHint(view.state)), copies(view.state)),
-    el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
-      bulkButtons(view, {application, prefix, after, before, states: (view.state.state || '').split(',').filter(Boolean)})),
+    changeAll(view),
     selectable(view, `Alarms of ${view.state.application}`, alarmColumns(false), page.alarms), pager('alarms', view.state, page));
+}
+
+/** Returns the actions on all alarms of the filter. */
+function changeAll(view) {
+  const {application, prefix, after, before, state} = view.state;
+  return el('details', {}, el('summary', {}, 'Change all alarms of this filter'), el('p', {class: 'hint'}, 'Those on further pages too. You see how many there are before anything changes.'),
+    bulkButtons(view, {application, prefix, after, before, states: (state || '').split(',').filter(Boolean)}));
 }
 
 function deadHint(state) {
