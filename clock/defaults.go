@@ -13,11 +13,13 @@ type Defaults struct {
 	Target TargetKind // where the application's rings go; NoTarget: the node's default
 	// Allowed are the targets that alarms of the application may name, beside Target. Alarms that name a target without
 	// being allowed to any more ring as if they named none.
-	Allowed    []TargetKind
-	Retry      *RetryPolicy   // nil: DefaultRetryPolicy
-	AckTimeout *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
-	MaxRings   *int           // nil: DefaultMaxRings
-	Quotas     Quotas
+	Allowed []TargetKind
+	// Destinations has the numbers of the destinations that alarms may name, by target (TargetText).
+	Destinations map[string]int
+	Retry        *RetryPolicy   // nil: DefaultRetryPolicy
+	AckTimeout   *time.Duration // nil: DefaultTimeToRun with TargetPull, else rings need no acknowledgement
+	MaxRings     *int           // nil: DefaultMaxRings
+	Quotas       Quotas
 }
 
 // Validate returns an *Error of kind ErrInvalid that names the field, or nil.

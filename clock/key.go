@@ -55,17 +55,24 @@ const (
 	MaxBusinessID  = 128
 )
 
-// ValidateApplication demands 1 to 64 characters of A-Z a-z 0-9 . _ - that begin with a letter or digit.
-func ValidateApplication(s string) error {
+// nameRule is the rule of isName, for messages.
+const nameRule = "1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
+
+// isName reports whether s is the name of an application or of a destination.
+func isName(s string) bool {
 	ok := s != "" && len(s) <= MaxApplication
 	for i := 0; ok && i < len(s); i++ {
 		c := s[i]
 		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		ok = alnum || i > 0 && strings.IndexByte("._-", c) >= 0
 	}
-	if !ok {
-		return invalid(CodeInvalidApplication, "application",
-			"application must be 1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit")
+	return ok
+}
+
+// ValidateApplication demands 1 to 64 characters of A-Z a-z 0-9 . _ - that begin with a letter or digit.
+func ValidateApplication(s string) error {
+	if !isName(s) {
+		return invalid(CodeInvalidApplication, "application", "application must be "+nameRule)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestSettingsAreShown(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", r.body, want)
 		}
 	}
-	const defaults = `"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":false`
+	const defaults = `"amqp":null,"webhook":null,"kafka":null,"grpc":null,"destinations":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":false`
 	want(settingsURL,
 		`{"application":"shop","version":0,"changed_at":null,"changed_by":null,"settings":{},"unreadable":null,`+
 			`"effective":{"target":"amqp","alarm_targets":[],`+defaults+`},"applied_version":0,"applied_target":"amqp"}`)
@@ -111,7 +111,7 @@ func TestSettingsAreShown(t *testing.T) {
 	want(settingsURL, `{"application":"shop",`+body3+`,"effective":null,"applied_version":2,"applied_target":null}`)
 	f.versions, f.applied.Target = f.versions[1:], clock.TargetStream
 	want(settingsURL,
-		`{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"grpc":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
+		`{"application":"shop",`+body2+`,"effective":{"target":"stream","alarm_targets":["amqp","pull"],"amqp":null,"webhook":null,"kafka":null,"grpc":null,"destinations":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},`+
 			`"ack_timeout":"1m30s","max_rings":3,"quotas":null,"hide_payload":false,"paused":false},"applied_version":2,"applied_target":"stream"}`)
 	f.versions = []settings.Version{{Application: "shop", Version: 4, Document: `{"paused":true}`, ChangedAt: 4000}}
 	if r := h.expect(200, "", "GET", settingsURL, ""); r.field("settings.paused") != true ||

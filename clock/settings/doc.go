@@ -11,6 +11,10 @@
 //	...                  ┘      │
 //	            the store ──▶ Watch ──▶ Snapshot ──▶ Part.In: the value of an application, for its target
 //
+// Destinations are further receivers of an application, under names: each has the objects of parts, as the document has
+// them for the application itself. A target with a destination has a number, which stored alarms have too. The document
+// keeps the numbers, in a member that people neither give nor see.
+//
 // The store keeps the versions of documents as text. Each node reads the current ones every second (Watch), so all parts
 // of a node see one Snapshot. People and programs read and change settings through an Editor, over the network and from
 // the command line alike. They see no secrets, and give back what they see: then the stored secrets stay.
@@ -35,7 +39,10 @@
 //
 //  5. What people see of a secret is never stored as the secret: Revise puts the stored one there, or refuses it.
 //
-//  6. A sealed document is read unchanged or not at all: it is bound to its application and to the part for people.
+//  6. A number stands for one target and destination of the application, for good: after the destination was removed,
+//     after the document became unreadable, and after its key was lost.
+//
+//  7. A sealed document is read unchanged or not at all: it is bound to its application and to the part for people.
 //
 // # Failures, effects, recovery
 //
@@ -44,6 +51,8 @@
 //	                              known defaults
 //	the key is not given, or a    the same as for an unreadable document                       a person gives the key,
 //	sealed document is changed                                                                 or writes the settings anew
+//	a destination is removed      its alarms are dead (clock.NoReceiver)                       a person makes it again,
+//	                                                                                           and kicks them
 //	an application has none       it has the defaults                                          nothing to do
 //	two people change at once     the second is made of the first, or refused (IfVersion)      the second reads again
 package settings

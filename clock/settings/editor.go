@@ -149,7 +149,7 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	if r.IfVersion != AnyVersion && r.IfVersion != before.Version {
 		return e.repeated(ctx, r, &before)
 	}
-	was, unreadable := e.parse(&before) // no value of unreadable settings stays
+	was, unreadable := e.parse(&before) // of unreadable settings only the numbers of destinations stay
 	document, err := e.Form.Revise(&was, r.Document, e.Trusted)
 	if err != nil {
 		return Version{}, err
@@ -224,7 +224,11 @@ func (e *Editor) parse(v *Version) (Settings, error) {
 	if v.Version == 0 {
 		return Settings{}, nil
 	}
-	return e.Form.Load(v)
+	s, err := e.Form.Load(v)
+	if err != nil {
+		s.numbered = numberedIn(v.Document)
+	}
+	return s, err
 }
 
 // named adds the field at fault to the text of an error.

@@ -48,5 +48,5 @@ func ExamplePart() {
 // What applies to an application has all members.
 func ExampleForm_Effective() {
 	fmt.Println(settings.NewForm().Effective(&settings.Settings{}, clock.TargetStream))
-	// Output: {"target":"stream","alarm_targets":[],"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":false}
+	// Output: {"target":"stream","alarm_targets":[],"destinations":null,"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":false}
 }

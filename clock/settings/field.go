@@ -28,6 +28,7 @@ const (
 	KindTexts                    // an object of strings
 	KindSecrets                  // a list of strings that people must not see
 	KindObject                   // an object with FieldInfo.Fields
+	KindObjects                  // an object of such objects
 )
 
 // FieldInfo describes a field, for flags, schemas and people.
@@ -43,8 +44,8 @@ type FieldInfo struct {
 	Choices  []string      // of KindChoice and KindChoices
 	Min, Max int           // bounds of an integer; Max alone: the most bytes of a text
 	New      func() string // makes a value of KindSecrets
-	Type     string        // name of a KindObject in the API, such as Webhook
-	Fields   []FieldInfo   // of KindObject
+	Type     string        // name of a KindObject, or of the objects in KindObjects, in the API, such as Webhook
+	Fields   []FieldInfo   // of KindObject, or of the objects in KindObjects
 }
 
 // Field is a member of an object whose value is a *T.

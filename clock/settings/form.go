@@ -3,6 +3,8 @@ package settings
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -10,7 +12,8 @@ import (
 // Form is the shape of documents: the members that all of them may have, the parts of the targets that a program knows,
 // and the keys for the database. It does not change.
 type Form struct {
-	fields    fields[Settings]
+	fields    fields[Settings]                                    // that people give and see
+	stored    fields[Settings]                                    // of stored documents
 	effective []func(s *Settings, byDefault clock.TargetKind) any // of fields; see member
 	parts     []AnyPart
 	keys      Keys
@@ -30,12 +33,13 @@ func NewForm(parts ...AnyPart) *Form {
 	for _, p := range parts {
 		members = append(members, partMember(p))
 	}
-	members = append(members, retryMember(), ackTimeoutMember(), maxRingsMember(), quotasMember(), hidePayloadMember(),
-		pausedMember())
+	members = append(members, destinationsMember(parts), retryMember(), ackTimeoutMember(), maxRingsMember(),
+		quotasMember(), hidePayloadMember(), pausedMember())
 	f := &Form{parts: parts}
 	for _, m := range members {
 		f.fields, f.effective = append(f.fields, m.Field), append(f.effective, m.effective)
 	}
+	f.stored = append(slices.Clone(f.fields), numberedField())
 	return f
 }
 
@@ -57,7 +61,7 @@ func (f *Form) Parse(document string) (Settings, error) {
 	if err := checkSize(document, MaxDocument); err != nil {
 		return Settings{}, err
 	}
-	return f.parse(document, func(*Settings) error { return nil })
+	return f.parse(f.stored, document, func(*Settings) error { return nil })
 }
 
 // Revise returns the document to store for a given one. A value as people see it stands for the value that is stored
@@ -67,7 +71,10 @@ func (f *Form) Revise(before *Settings, document string, anywhere bool) (string,
 	if err := checkSize(document, MaxGiven); err != nil {
 		return "", err
 	}
-	s, err := f.parse(document, func(s *Settings) error { return f.restore(s, before, anywhere) })
+	s, err := f.parse(f.fields, document, func(s *Settings) error { return f.restore(s, before, anywhere) })
+	if err == nil {
+		err = s.number(before)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -77,26 +84,42 @@ func (f *Form) Revise(before *Settings, document string, anywhere bool) (string,
 
 // restore puts stored values where s has what people see.
 func (f *Form) restore(s, before *Settings, anywhere bool) error {
-	for _, p := range f.parts {
-		value := s.parts[p.name()]
+	if err := s.parts.restore(f.parts, before.parts, anywhere); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.destinations)) {
+		err := s.destinations[name].restore(f.parts, before.destinations[name], anywhere)
+		if err != nil {
+			return within(destinationsName+"."+name, err)
+		}
+	}
+	return nil
+}
+
+// restore puts stored values where the values are what people see.
+func (v partValues) restore(parts []AnyPart, stored partValues, anywhere bool) error {
+	for _, p := range parts {
+		value := v[p.name()]
 		if value == nil {
 			continue
 		}
-		if err := p.restore(value, before.parts[p.name()], anywhere); err != nil {
+		if err := p.restore(value, stored[p.name()], anywhere); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parse reads a document, and validates it after restore.
-func (f *Form) parse(document string, restore func(*Settings) error) (s Settings, err error) {
-	err = f.fields.parse(&s, []byte(document))
+// parse reads a document with these fields, and validates it after restore.
+func (f *Form) parse(
+	fields fields[Settings], document string, restore func(*Settings) error,
+) (s Settings, err error) {
+	err = fields.parse(&s, []byte(document))
 	if err == nil {
 		err = restore(&s)
 	}
 	if err == nil {
-		err = f.fields.check(&s)
+		err = fields.check(&s)
 	}
 	if err == nil {
 		err = s.Defaults.Validate()
@@ -117,7 +140,7 @@ func checkSize(document string, most int) error {
 
 // Encode returns the settings as a document, without the members that decide nothing. Parse returns the same settings
 // for it. The document has the secrets: people get the document of Redacted.
-func (f *Form) Encode(s *Settings) string { return string(f.fields.encode(s, false)) }
+func (f *Form) Encode(s *Settings) string { return string(f.stored.encode(s, false)) }
 
 // Redacted returns the document for people: without signing secrets, values of headers and other texts that may hold a
 // password. Parse may refuse it; Revise takes it back.
@@ -135,10 +158,18 @@ func (f *Form) Effective(s *Settings, byDefault clock.TargetKind) string {
 
 // keep gives s the values of the settings before it that are equal, so that their pointers stay the same.
 func (f *Form) keep(s, before *Settings) {
-	for _, p := range f.parts {
-		was, is := before.parts[p.name()], s.parts[p.name()]
+	s.parts.keep(f.parts, before.parts)
+	for name, values := range s.destinations {
+		values.keep(f.parts, before.destinations[name])
+	}
+}
+
+// keep replaces values by the equal ones before them.
+func (v partValues) keep(parts []AnyPart, before partValues) {
+	for _, p := range parts {
+		was, is := before[p.name()], v[p.name()]
 		if was != nil && is != nil && bytes.Equal(p.encode(was, false), p.encode(is, false)) {
-			s.parts[p.name()] = was
+			v[p.name()] = was
 		}
 	}
 }
@@ -157,7 +188,7 @@ func partMember(p AnyPart) member {
 			parse: func(s *Settings, raw []byte) error {
 				value, err := p.read(raw)
 				if s.parts == nil {
-					s.parts = map[string]any{}
+					s.parts = partValues{}
 				}
 				s.parts[p.name()] = value
 				return err

@@ -32,8 +32,10 @@ type Part[T any] struct {
 type AnyPart interface {
 	name() string
 	info() FieldInfo
+	target() clock.TargetKind
 	read(object []byte) (value any, err error)
 	restore(value, stored any, anywhere bool) error
+	validate(value any) error
 	check(s *Settings) error
 	encode(value any, redacted bool) json.RawMessage
 }
@@ -41,18 +43,32 @@ type AnyPart interface {
 var _ AnyPart = (*Part[struct{}])(nil)
 
 // Of returns the value in an application's settings, nil if they have none. s may be nil.
-func (p *Part[T]) Of(s *Settings) *T {
+func (p *Part[T]) Of(s *Settings) *T { return p.at(s, 0) }
+
+// at returns the value of a destination, by its number; 0 is the application itself.
+func (p *Part[T]) at(s *Settings, destination int) *T {
 	if s == nil {
 		return nil
 	}
-	value, _ := s.parts[p.Name].(*T)
+	parts := s.parts
+	if destination != 0 {
+		kind, name := s.DestinationOf(destination)
+		if kind != p.Target {
+			return nil
+		}
+		parts = s.destinations[name]
+	}
+	value, _ := parts[p.Name].(*T)
 	return value
 }
 
-// In returns a function that returns the value of an application as w has it now, nil for none. The pointer stays the
-// same until the value changes. Any goroutine may call the function.
-func (p *Part[T]) In(w *Watch) func(application string) *T {
-	return func(application string) *T { return p.Of(w.Settings(application)) }
+// In returns a function that returns the value of a receiver (clock.ReceiverOf) as w has it now, nil for none. The
+// pointer stays the same until the value changes. Any goroutine may call the function.
+func (p *Part[T]) In(w *Watch) func(receiver string) *T {
+	return func(receiver string) *T {
+		application, destination := clock.SplitReceiver(receiver)
+		return p.at(w.Settings(application), destination)
+	}
 }
 
 // Validate returns a *clock.Error of kind clock.ErrInvalid that names the field at fault, or nil.
@@ -129,11 +145,19 @@ func (p *Part[T]) info() FieldInfo {
 
 func (p *Part[T]) name() string { return p.Name }
 
+func (p *Part[T]) target() clock.TargetKind { return p.Target }
+
+// validate returns the fault of a value, as Validate does, with the name of the part.
+func (p *Part[T]) validate(value any) error {
+	v, _ := value.(*T)
+	return within(p.Name, p.Validate(v))
+}
+
 // check validates the value in an application's settings. Without one it returns an error if rings of the application
 // may go to the part's target, and the target needs the part.
 func (p *Part[T]) check(s *Settings) error {
 	if value := p.Of(s); value != nil {
-		return within(p.Name, p.Validate(value))
+		return p.validate(value)
 	}
 	if p.Needs == "" || !s.Allows(p.Target) {
 		return nil

@@ -67,7 +67,7 @@ func ParseKeys(text string) (Keys, error) {
 	return k, nil
 }
 
-// sealed is the last member of a sealed document. The members before it are the document as people see it.
+// sealed is the last member of a sealed document. The members before it are the document without secrets.
 type sealed struct {
 	Key      string `json:"key"`      // id of the key
 	Document []byte `json:"document"` // the whole document: nonce, ciphertext and tag
@@ -90,7 +90,7 @@ func (k Keys) IDs() (ids []string) {
 // Hides reports whether people do not see the whole of a document.
 func (f *Form) Hides(document string) bool {
 	s, err := f.Parse(document)
-	return err == nil && f.Redacted(&s) != f.Encode(&s)
+	return err == nil && string(f.stored.encode(&s, true)) != f.Encode(&s)
 }
 
 // WithKeys returns a form that seals and opens with these keys.
@@ -110,7 +110,7 @@ func (f *Form) Seal(application, document string) (stored string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if shown := f.Redacted(&s); shown != f.Encode(&s) {
+	if shown := string(f.stored.encode(&s, true)); shown != f.Encode(&s) {
 		document = f.sealAs(application, document, shown)
 	}
 	return document, nil
@@ -195,7 +195,7 @@ func (f *Form) Load(v *Version) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	return f.parse(document, func(s *Settings) error { return f.restore(s, &Settings{}, true) })
+	return f.parse(f.stored, document, func(s *Settings) error { return f.restore(s, &Settings{}, true) })
 }
 
 // encode returns the member.

@@ -69,15 +69,16 @@ func TestDocumentsForPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	const shown = `"pigeon":{"place":"\u003croof\u003e","note":"h...","size":"small","wait":"15s","birds":3,` +
-		`"rings":{"a":"..."},"seals":["seal...57abfafa"]},"retry":{"initial":"1s","factor":2,"cap":"1m30s","limit":null},`
+		`"rings":{"a":"..."},"seals":["seal...57abfafa"]},`
+	const retry = `"retry":{"initial":"1s","factor":2,"cap":"1m30s","limit":null},`
 	for _, c := range []struct{ got, want string }{
-		{form.Redacted(&s), `{"target":"webhook",` + shown + `"paused":true}`},
-		{form.Effective(&s, clock.TargetStream), `{"target":"webhook","alarm_targets":[],"owl":null,` + shown +
+		{form.Redacted(&s), `{"target":"webhook",` + shown + retry + `"paused":true}`},
+		{form.Effective(&s, clock.TargetStream), `{"target":"webhook","alarm_targets":[],"owl":null,` + shown + `"destinations":null,` + retry +
 			`"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":true}`},
 		{form.Effective(&settings.Settings{Defaults: clock.Defaults{Target: clock.TargetPull}}, clock.TargetStream),
-			`{"target":"pull","alarm_targets":[],"owl":null,"pigeon":null,` +
+			`{"target":"pull","alarm_targets":[],"owl":null,"pigeon":null,"destinations":null,` +
 				`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":"1m","max_rings":10,"quotas":null,"hide_payload":false,"paused":false}`},
-		{form.Effective(&settings.Settings{}, clock.NoTarget), `{"target":null,"alarm_targets":[],"owl":null,"pigeon":null,` +
+		{form.Effective(&settings.Settings{}, clock.NoTarget), `{"target":null,"alarm_targets":[],"owl":null,"pigeon":null,"destinations":null,` +
 			`"retry":{"initial":"1s","factor":2,"cap":"30s","limit":null},"ack_timeout":null,"max_rings":10,"quotas":null,"hide_payload":false,"paused":false}`},
 		{form.Encode(&settings.Settings{}), `{}`},
 	} {
@@ -107,6 +108,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 		"retry": {settings.KindObject, nil}, "retry.factor": {settings.KindNumber, 2.0},
 		"retry.limit": {settings.KindInteger, json.RawMessage("null")}, "max_rings": {settings.KindInteger, nil},
 		"ack_timeout": {settings.KindDuration, nil}, "paused": {settings.KindFlag, nil},
+		"destinations": {settings.KindObjects, nil}, "destinations.owl": {settings.KindObject, nil},
 		"pigeon": {settings.KindObject, nil}, "pigeon.place": {settings.KindText, nil},
 		"pigeon.size": {settings.KindChoice, "small"}, "pigeon.wait": {settings.KindDuration, "15s"},
 		"pigeon.birds": {settings.KindInteger, 3}, "pigeon.rings": {settings.KindTexts, nil},
@@ -132,6 +134,17 @@ func TestWrongSettingsNameTheirField(t *testing.T) {
 		{"{\"target\":\"\xff\"}", clock.CodeInvalidValue, ""},
 		{`{"taget":"amqp"}`, clock.CodeUnknownField, "taget"},
 		{`{"Target":"amqp"}`, clock.CodeUnknownField, "Target"},
+		{`{"destinations":[]}`, clock.CodeInvalidValue, "destinations"},
+		{`{"destinations":{"a":{}}}`, clock.CodeRequired, "destinations.a"},
+		{`{"destinations":{"a":null,"b":[]}}`, clock.CodeInvalidValue, "destinations.b"},
+		{`{"destinations":{"a b":{"owl":{"tree":"x"}}}}`, clock.CodeInvalidValue, "destinations.a b"},
+		{`{"destinations":{"":{"owl":{"tree":"x"}}}}`, clock.CodeInvalidValue, "destinations."},
+		{`{"destinations":{"a":{"owl":{"tree":"x"}},"a":{"owl":{"tree":"x"}}}}`, clock.CodeAmbiguous, "destinations.a"},
+		{`{"destinations":{"a":{"hawk":{}}}}`, clock.CodeUnknownField, "destinations.a.hawk"},
+		{`{"destinations":{"a":{"owl":{"tree":"a tree"}}}}`, clock.CodeOutOfRange, "destinations.a.owl.tree"},
+		{`{"destinations":{"a":{"owl":{}}}}`, clock.CodeRequired, "destinations.a.owl.tree"},
+		{`{"numbered_targets":["amqp"]}`, clock.CodeInvalidValue, "numbered_targets"},
+		{`{"numbered_targets":["amqp/a","amqp/a"]}`, clock.CodeInvalidValue, "numbered_targets"},
 		{`{"retry":{"retries":3}}`, clock.CodeUnknownField, "retry.retries"},
 		{`{"max_rings":1,"max_rings":2}`, clock.CodeAmbiguous, "max_rings"},
 		{`{"retry":{"cap":"1m","cap":"1m"}}`, clock.CodeAmbiguous, "retry.cap"},

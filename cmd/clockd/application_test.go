@@ -58,6 +58,12 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("--alarm-targets is empty", "set", "shop", "--alarm-targets=")
 			refused("--unset is empty", "set", "shop", "--unset=", "--max-rings=3")
 			refused("field webhook", "set", "shop", "--webhook-url=", "--max-rings=3")
+			refused("--destination x: give flags of amqp, webhook, kafka, grpc with it", "set", "shop", "--destination=x",
+				"--max-rings=3")
+			refused("field destinations.a b", "set", "shop", "--destination=a b", "--kafka-topic=t")
+			refused("field destinations.x.kafka.topic", "set", "shop", "--destination=x", "--kafka-topic=t t")
+			refused(`--drop-destination: the application has no destination "x"; it has: none`, "set", "shop",
+				"--drop-destination=x")
 			refused("field ack_timeout", "set", "shop", "--ack-timeout=", "--max-rings=3")
 			refused("field retry.cap", "set", "shop", "--retry=cap=1ms")
 			want([]string{"alarm_targets  stream, pull\n"}, "set", "shop", "--alarm-targets=pull,stream")

@@ -89,6 +89,17 @@ func schemasOf(fields []settings.FieldInfo) string {
 			line(4, "%s: %s", field.Name, inlineSchema(field))
 		}
 	}
+	for _, f := range fields {
+		if f.Kind != settings.KindObjects {
+			continue
+		}
+		open(f.Type, "One of the "+f.Name+" of an application: at least one of its members.", nil)
+		for _, field := range f.Fields {
+			line(4, "%s: %s", field.Name, schemaOf(field))
+		}
+		line(3, "minProperties: 1")
+		line(2, "%ss: %s", f.Type, inlineSchema(f))
+	}
 	open("EffectiveSettings", "What applies to an application: its settings, and the defaults of the others.", all)
 	for _, f := range fields {
 		mayBeNull := f.Absent != "" && f.Kind != settings.KindChoice && f.Kind != settings.KindChoices
@@ -114,8 +125,11 @@ var sharedSchemas = map[string]string{
 // schemaOf returns the schema of a member of documents.
 func schemaOf(f settings.FieldInfo) string {
 	name := sharedSchemas[f.Name]
-	if f.Kind == settings.KindObject {
+	switch f.Kind {
+	case settings.KindObject:
 		name = f.Type
+	case settings.KindObjects:
+		name = f.Type + "s"
 	}
 	if name == "" {
 		return inlineSchema(f)
@@ -162,6 +176,8 @@ func inlineSchema(f settings.FieldInfo) string {
 		add("type: string, example: %s", quoted(cmp.Or(f.Example, exampleOrKind(f))))
 	case settings.KindObject:
 		add("type: object")
+	case settings.KindObjects:
+		add("type: object, additionalProperties: { $ref: '#/components/schemas/%s' }", f.Type)
 	}
 	if f.Default != nil && f.Kind != settings.KindSecrets {
 		value := f.Default

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,13 +17,17 @@ import (
 )
 
 // settingFlags are the flags that change a document of settings. They are made from the form: one for each field with a
-// flag of its own, one for the other fields of each object, and --unset.
+// flag of its own, one for the other fields of each object, and --unset. One flag names an object among several: then
+// the flags of its fields change that object, and not the document.
 type settingFlags struct {
 	kong.Plugins // a struct with a field for each flag
 
 	flags []*settingFlag
 	unset *[]string
 	made  string // secret that the change made; "": none
+
+	objects settings.FieldInfo // field with named objects
+	named   *settingFlag       // flag that names one
 }
 
 // settingFlag is a flag that changes the document, or an object in it.
@@ -42,7 +48,12 @@ func (s *settingFlags) makeFor(form *settings.Form) {
 		})
 	}
 	for _, f := range form.Fields() {
-		if f.Kind != settings.KindObject {
+		switch f.Kind {
+		case settings.KindObject:
+		case settings.KindObjects:
+			s.addObjects(add, f)
+			continue
+		default:
 			s.addField(add, "", f)
 			continue
 		}
@@ -64,6 +75,29 @@ func (s *settingFlags) makeFor(form *settings.Form) {
 	}
 	s.unset, _ = all.Elem().Field(len(s.flags)).Addr().Interface().(*[]string)
 	s.Plugins = kong.Plugins{all.Interface()}
+}
+
+// addObjects adds the flags that name and remove a named object.
+func (s *settingFlags) addObjects(add func(name string, zero any, tag, help string), f settings.FieldInfo) {
+	s.objects, s.named = f, &settingFlag{name: f.Flag, change: func(map[string]any, any) error { return nil }}
+	add(f.Flag, new(string), `placeholder:"NAME"`,
+		fmt.Sprintf("The %s that the flags of %s change, instead of the application's own. A new name makes one.",
+			f.Flag, namesOf(f.Fields)))
+	drop := "drop-" + f.Flag
+	add(drop, []string{}, `placeholder:"NAME"`,
+		fmt.Sprintf("The %s to remove. Alarms that name it are dead when they are due.", f.Flag))
+	s.flags = append(s.flags, s.named, &settingFlag{name: drop, change: func(document map[string]any, given any) error {
+		names, _ := given.([]string)
+		objects := objectIn(document, f.Name)
+		for _, name := range names {
+			if _, has := objects[name]; !has {
+				return usagef("--%s: the application has no %s %q; it has: %s", drop, f.Flag, name,
+					cmp.Or(strings.Join(slices.Sorted(maps.Keys(objects)), ", "), "none"))
+			}
+			delete(objects, name)
+		}
+		return nil
+	}})
 }
 
 // namesOf returns the names of fields, for people.
@@ -269,6 +303,10 @@ func (s *settingFlags) apply(form *settings.Form, document map[string]any) error
 		}
 		delete(document, name)
 	}
+	home, err := s.homeOf(document)
+	if err != nil {
+		return err
+	}
 	changed := map[string]bool{}
 	for _, flag := range s.flags {
 		if flag.value.IsZero() {
@@ -280,7 +318,7 @@ func (s *settingFlags) apply(form *settings.Form, document map[string]any) error
 		}
 		object := document
 		if changed[flag.object] = true; flag.object != "" {
-			object = objectIn(document, flag.object)
+			object = objectIn(home(flag.object), flag.object)
 		}
 		if err := flag.change(object, given); err != nil {
 			return err
@@ -290,11 +328,33 @@ func (s *settingFlags) apply(form *settings.Form, document map[string]any) error
 		if !changed[f.Name] || f.Kind != settings.KindObject {
 			continue
 		}
-		if err := s.completeSecrets(f, objectIn(document, f.Name)); err != nil {
+		if err := s.completeSecrets(f, objectIn(home(f.Name), f.Name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// homeOf returns a function that returns the object in which the flags change an object of that name: the document, or
+// the named object of it.
+func (s *settingFlags) homeOf(document map[string]any) (func(object string) map[string]any, error) {
+	inDocument := func(string) map[string]any { return document }
+	if s.named.value.IsZero() {
+		return inDocument, nil
+	}
+	isPart := func(object string) bool {
+		return slices.ContainsFunc(s.objects.Fields, func(f settings.FieldInfo) bool { return f.Name == object })
+	}
+	name, _ := reflect.Indirect(s.named.value).Interface().(string)
+	if !slices.ContainsFunc(s.flags, func(f *settingFlag) bool { return isPart(f.object) && !f.value.IsZero() }) {
+		return nil, usagef("--%s %s: give flags of %s with it", s.named.name, name, namesOf(s.objects.Fields))
+	}
+	return func(object string) map[string]any {
+		if !isPart(object) {
+			return document
+		}
+		return objectIn(objectIn(document, s.objects.Name), name)
+	}, nil
 }
 
 // completeSecrets gives an object a new secret if it needs one and has none.

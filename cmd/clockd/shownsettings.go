@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/clockd/clockd/client"
@@ -115,6 +117,9 @@ func membersOf(object []byte) (members map[string]any, err error) {
 func describeField(f *settings.FieldInfo, value any) string {
 	switch value := value.(type) {
 	case map[string]any:
+		if f.Kind == settings.KindObjects {
+			return describeObjects(f, value)
+		}
 		var parts []string
 		for _, field := range f.Fields {
 			if part := describePart(&field, value); part != "" {
@@ -133,6 +138,21 @@ func describeField(f *settings.FieldInfo, value any) string {
 	default:
 		return fmt.Sprint(value)
 	}
+}
+
+// describeObjects returns the named objects of a member, each as alarms name it.
+func describeObjects(f *settings.FieldInfo, objects map[string]any) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		members, _ := objects[name].(map[string]any)
+		for i := range f.Fields {
+			part := &f.Fields[i]
+			if value, has := members[part.Name]; has {
+				all = append(all, part.Name+"/"+name+": "+describeField(part, value))
+			}
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // describePart returns the value of a member of an object: the number of its elements if there may be several; "" for

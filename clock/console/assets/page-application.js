@@ -41,7 +41,7 @@ function figures(application, page) {
 function effective(s) {
   if (!s.effective) return el('p', {class: 'bad'}, `The settings cannot be read: ${s.unreadable}. The alarms wait.`);
   const e = s.effective;
-  const place = e.amqp || e.webhook || e.kafka || e.grpc;
+  const places = Object.fromEntries(['amqp', 'webhook', 'kafka', 'grpc', 'destinations'].filter(name => e[name]).map(name => [name, e[name]]));
   return [facts([
     ['State', e.paused ? el('span', {class: 'warn'}, 'paused: its alarms wait') : 'rings'],
     ['Target', `${e.target}${s.applied_target === e.target ? '' : `; this node rings to ${s.applied_target || 'nothing'}`}`],
@@ -51,7 +51,7 @@ function effective(s) {
     ['Most rings', String(e.max_rings)],
     ['Payloads', e.hide_payload ? 'shown here on request alone' : 'shown'],
     ['Version', s.version === s.applied_version ? String(s.version) : `${s.version}; this node still applies ${s.applied_version}`],
-  ]), place && el('pre', {tabindex: '0'}, JSON.stringify(place, null, 2))];
+  ]), Object.keys(places).length > 0 && el('pre', {tabindex: '0'}, JSON.stringify(places, null, 2))];
 }
 
 function commands(name, settings) {
