@@ -40,7 +40,7 @@ type Alarm struct {
 	MaxRings    int           // rings without an answer until the alarm is dead
 	Priority    int
 	Delivery    Delivery
-	Target      string // target that the set named; empty: none
+	Target      string // target that the set named, perhaps with a destination: webhook/refunds; empty: none
 	Traceparent string
 
 	Repeat          *Repeat     // rule of a repeating alarm; nil: the alarm rings once

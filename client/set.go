@@ -16,13 +16,15 @@ type Set struct {
 	ContentType  string    // default by the payload: application/json, text/plain; charset=utf-8, application/octet-stream
 	If           Condition // default: none
 
-	Retry       *Retry        // default: 1 s doubled up to 30 s, without a limit
-	AckTimeout  time.Duration // time for an answer to a ring, 1 s to 24 h, or NoAckTimeout; default: as the application's settings say
-	MaxRings    int           // rings without an answer until the alarm is dead; default 10
-	Priority    int           // 0 to 9; among alarms due at the same instant the higher rings first
-	Delivery    Delivery      // default AtLeastOnce
-	Target      string        // amqp, stream, webhook, kafka, grpc or pull, if the application's settings allow it; default: the application's target
-	Traceparent string        // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
+	Retry      *Retry        // default: 1 s doubled up to 30 s, without a limit
+	AckTimeout time.Duration // time for an answer to a ring, 1 s to 24 h, or NoAckTimeout; default: as the application's settings say
+	MaxRings   int           // rings without an answer until the alarm is dead; default 10
+	Priority   int           // 0 to 9; among alarms due at the same instant the higher rings first
+	Delivery   Delivery      // default AtLeastOnce
+	// Target is amqp, stream, webhook, kafka, grpc or pull, if the application's settings allow it, or one of their
+	// destinations, such as webhook/refunds. Default: the application's target.
+	Target      string
+	Traceparent string // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
 }
 
 // NoAckTimeout is the AckTimeout of a set whose rings need no answer, whatever the application's settings say.

@@ -3,8 +3,8 @@ package clock
 // Blocker is a reason why due alarms do not ring now, as one node knows it.
 type Blocker struct {
 	Code   BlockerCode
-	Target TargetKind // target of the concerned alarms; NoTarget if they have none, or if the reason concerns all targets
-	Detail string     // a sentence for people, without a full stop
+	Target string // target of the concerned alarms, as TargetText has it; empty: none, or all targets
+	Detail string // a sentence for people, without a full stop
 }
 
 // BlockerCode names a kind of Blocker.

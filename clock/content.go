@@ -46,7 +46,8 @@ type Content struct {
 	MaxRings     int           // with AckTimeout: rings until the alarm is dead, if none is acknowledged
 	Priority     int           // 0 to 9; among alarms due at the same time the higher priority rings first
 	Delivery     DeliveryMode
-	Target       TargetKind // where the rings go; NoTarget: to the target of the application
+	Target       TargetKind  // where the rings go; NoTarget: to the target of the application
+	Destination  Destination // to which receiver of Target, if the application has several; only its name is content
 	// Repeat is the rule of an alarm that rings again, nil for an alarm that rings once. With a rule, RingAt is the
 	// first occurrence's ring, and LatestRingAt is NoInstant, because each occurrence has a latest time of its own.
 	Repeat *repeat.Rule
@@ -90,6 +91,6 @@ func (c *Content) Same(other *Content) bool {
 	return sameTime && c.LatestRingAt == other.LatestRingAt && c.PayloadKind == other.PayloadKind &&
 		c.ContentType == other.ContentType && c.Retry == other.Retry && c.AckTimeout == other.AckTimeout &&
 		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery &&
-		c.Target == other.Target &&
+		c.Target == other.Target && c.Destination.Name == other.Destination.Name &&
 		bytes.Equal(c.Payload, other.Payload)
 }

@@ -24,8 +24,11 @@ func ParseTarget(text string) (kind TargetKind, destination string, err error) {
 	if kind, err = ParseTargetKind(name); err != nil {
 		return kind, "", invalid(CodeInvalidValue, "target", err.Error())
 	}
-	if !named {
+	switch {
+	case !named:
 		return kind, "", nil
+	case kind == TargetStream || kind == TargetPull:
+		return kind, destination, invalid(CodeInvalidValue, "target", "the target "+name+" has no destinations")
 	}
 	return kind, destination, ValidateDestination(destination)
 }

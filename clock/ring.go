@@ -28,6 +28,7 @@ type Ring struct {
 	Delivery     DeliveryMode
 	Traceparent  string
 	NamedTarget  TargetKind // target that the alarm names; NoTarget: it names none
+	Destination  int        // number of the destination that the alarm names; 0: it names none
 	Target       TargetKind // where this try goes; NoTarget: not known
 	Repetition   Repetition // of a repeating alarm; else zero
 	Before       RingRow    // the row as the claim found it, with the occurrence that the claim chose
@@ -109,6 +110,9 @@ func (r *Ring) Untried() RingRow {
 	return row
 }
 
+// Receiver returns the ring's receiver, as ReceiverOf does.
+func (r *Ring) Receiver() string { return ReceiverOf(r.Application, r.Destination) }
+
 // RetryTimes returns the number of failed tries before this one.
 func (r *Ring) RetryTimes() int { return r.Before.RetryTimes }
 
@@ -131,3 +135,23 @@ func (r *Ring) ID() RingID {
 func (r *Ring) MessageID() string {
 	return r.ID().String()
 }
+
+// removedReason is the reason of rings whose destination was removed.
+const removedReason = "the settings of the application no longer have the destination that the alarm names"
+
+// NoReceiver returns the outcome of a ring whose receiver the settings of its application do not name. missing tells
+// what they lack, such as "endpoint". Alarms that name no destination wait. Others are dead after a second try: at the
+// first one this process may not know yet that the destination was made again. An alarm that rings at most once has no
+// second try.
+func NoReceiver(r *Ring, missing string) Outcome {
+	switch {
+	case r.Destination == 0:
+		return Outcome{Kind: Unsent, Reason: "the application has no " + missing}
+	case r.Delivery != AtMostOnce && r.Before.LastError != removedReason:
+		return Outcome{Kind: Nacked, Reason: removedReason, RetryAfter: removedRetry}
+	}
+	return Outcome{Kind: Nacked, Reason: removedReason, Final: true}
+}
+
+// removedRetry is the time before the second try: longer than settings take to reach every node.
+const removedRetry = 2 * time.Second

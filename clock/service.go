@@ -144,10 +144,13 @@ func (s *Service) admit(op *Op, defaults *Defaults) (a Admission, err error) {
 }
 
 // applyDefaults gives a set the defaults of its application. It refuses a set that names a target which they do not
-// allow.
+// allow, or a destination which they do not have.
 func applyDefaults(op *Op, defaults *Defaults) error {
 	if op.Set == nil || op.Set.Omitted == 0 && op.Set.Target == NoTarget {
 		return nil
+	}
+	if op.Set.Destination.Name != "" {
+		return applyDestination(op, defaults)
 	}
 	if op.Set.Target != NoTarget && !defaults.Allows(op.Set.Target) {
 		return invalid(CodeTargetNotAllowed, "target", fmt.Sprintf(
@@ -157,6 +160,24 @@ func applyDefaults(op *Op, defaults *Defaults) error {
 	if defaults != nil {
 		op.Set = op.Set.withDefaults(defaults)
 	}
+	return nil
+}
+
+// applyDestination gives a set that names a destination the destination's number, and the defaults.
+func applyDestination(op *Op, defaults *Defaults) error {
+	target := TargetText(op.Set.Target, op.Set.Destination.Name)
+	number := 0
+	if defaults != nil {
+		number = defaults.Destinations[target]
+	}
+	if number == 0 {
+		return invalid(CodeUnknownDestination, "target", fmt.Sprintf(
+			"the settings of application %.64q have no destination %s. To make it: clockd application set %[1]s "+
+				"--destination %[3]s, with the flags of %[4]s",
+			op.Set.Application, target, op.Set.Destination.Name, op.Set.Target))
+	}
+	op.Set = op.Set.withDefaults(defaults)
+	op.Set.Destination.Number = number
 	return nil
 }
 

@@ -212,6 +212,8 @@ func (s *Set) validateOptions() error {
 			"delivery at_most_once never rings again, ack_timeout does until it is acknowledged: give one of them")
 	case s.Target != NoTarget && s.Target.String() == "":
 		return invalid(CodeInvalidValue, "target", "target must be one of: "+targetList())
+	case s.Destination.Name != "" && (s.Target == NoTarget || !isName(s.Destination.Name)):
+		return invalid(CodeInvalidValue, "target", "the destination of a target must be "+nameRule)
 	case s.Priority < 0 || s.Priority > MaxPriority:
 		return invalid(CodeOutOfRange, "priority", fmt.Sprintf("priority must be from 0 to %d", MaxPriority))
 	case len(s.Traceparent) > MaxTraceparent || strings.ContainsFunc(s.Traceparent, notPrintableASCII):

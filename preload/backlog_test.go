@@ -20,7 +20,7 @@ func (r *rig) commit(application string, first int64, count int, due clock.Insta
 	defer r.table.mu.Unlock()
 	for i := range int64(count) {
 		id := first + i
-		r.table.rows[id] = store.Due{ID: id, NextTryTime: due + clock.Instant(i), Rank: store.Rank(clock.NoTarget, 0),
+		r.table.rows[id] = store.Due{ID: id, NextTryTime: due + clock.Instant(i), Rank: store.Rank(store.Named{}, 0),
 			Shard: int(id % 3), Application: application}
 	}
 }

@@ -49,7 +49,8 @@ func (b *behindRead) names() []store.Addressee {
 	return names
 }
 
-// readFromStart lets the next reads bring all rows of the applications, whatever targets they name.
+// readFromStart lets the next reads bring all rows of the applications that name no destination, whatever targets they
+// name.
 func (b *behind) readFromStart(applications []string) {
 	var addressees []store.Addressee
 	for _, application := range applications {

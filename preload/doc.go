@@ -14,7 +14,7 @@
 //	offered to the    │ here                         │ to be read
 //	heap              │                              │
 //
-// The due index tells the addressee of each row: its application, and the target that it names (store.Addressee).
+// The due index tells the addressee of each row: its application, target and destination (store.Addressee).
 //
 // The heap leaves out an addressee's rows from some position on when it has no room for them, or while the addressee is
 // restricted. Then the addressee is behind. The loader remembers the position, and reads on from there when the heap

@@ -19,8 +19,9 @@ type Ownership interface {
 	// Rings reports whether this node rings the addressee's alarms of a shard in Shards.
 	Rings(shard int, to store.Addressee) bool
 	// Gained returns the shards and applications that this node has to read because it rings them since the last call,
-	// both sorted. All rows of these shards are to be read, and all rows of these applications in every loaded shard.
-	// In a shard that is new in Shards but not returned here, other nodes ring the other applications.
+	// both sorted. All rows of these shards are to be read, and all rows of these applications in every loaded shard,
+	// except alarms of destinations: their rings go to no clients, so the owner of a shard rings them. In a
+	// shard that is new in Shards but not returned here, other nodes ring the other applications.
 	Gained() (shards []int, applications []string)
 	// Changed returns a channel that is closed when Shards, Owned or Rings changes. Each change closes another channel.
 	Changed() <-chan struct{}

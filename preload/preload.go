@@ -202,7 +202,7 @@ func (p *Preloader) Committed(written []clock.Decision) {
 		}
 		if d.Alarm.NextTryTime != clock.NoInstant {
 			due = append(due, store.Due{
-				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.Rank(d.Alarm.Target, d.Alarm.Priority),
+				ID: d.Alarm.ID, NextTryTime: d.Alarm.NextTryTime, Rank: store.RankOf(&d.Alarm.Content),
 				Shard:       d.Alarm.Shard,
 				Application: d.Alarm.Application,
 			})

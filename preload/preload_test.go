@@ -213,9 +213,16 @@ type rig struct {
 // rigApplications are the applications of the rig's alarms, by id modulo 4.
 var rigApplications = []string{"a", "a", "b", "c"}
 
-// rigTargets are the targets that the rig's alarms name, by id modulo 5.
-var rigTargets = []clock.TargetKind{clock.NoTarget, clock.NoTarget, clock.NoTarget, clock.TargetStream,
-	clock.TargetPull}
+// rigNames is what the rig's alarms name, by id modulo 6.
+var rigNames = []clock.Content{{}, {}, {}, {Target: clock.TargetStream}, {Target: clock.TargetPull},
+	{Target: clock.TargetWebhook, Destination: clock.Destination{Name: "n", Number: 3}}}
+
+// rigContent returns the content of an alarm of the rig.
+func rigContent(id int64) clock.Content {
+	c := rigNames[id%6]
+	c.Priority = int(id % 10)
+	return c
+}
 
 func newRig(t interface {
 	Fatalf(format string, args ...any)
@@ -239,7 +246,8 @@ func newRig(t interface {
 // write commits a change of an alarm and wakes the preloader. The alarm becomes due at the given time, or ends if that
 // is NoInstant. The id determines shard, application, target and priority.
 func (r *rig) write(id int64, due clock.Instant) {
-	d := store.Due{ID: id, NextTryTime: due, Rank: store.Rank(rigTargets[id%5], int(id%10)), Shard: int(id % 3),
+	content := rigContent(id)
+	d := store.Due{ID: id, NextTryTime: due, Rank: store.RankOf(&content), Shard: int(id % 3),
 		Application: rigApplications[id%4]}
 	verdict := clock.Replace
 	r.table.mu.Lock()
@@ -253,7 +261,7 @@ func (r *rig) write(id int64, due clock.Instant) {
 	r.table.mu.Unlock()
 	r.Committed([]clock.Decision{{Verdict: verdict, Alarm: clock.Alarm{
 		ID: id, Shard: d.Shard, Key: clock.Key{Application: d.Application},
-		Content: clock.Content{Priority: int(id % 10), Target: rigTargets[id%5]},
+		Content: content,
 		RingRow: clock.RingRow{NextTryTime: due},
 	}}})
 }
@@ -553,7 +561,7 @@ func (o *fakeOwnership) Owned() []int { return o.Shards() }
 func (o *fakeOwnership) Rings(_ int, to store.Addressee) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return to.Application != o.rungElsewhere
+	return to.Application != o.rungElsewhere || to.Destination != 0
 }
 
 func (o *fakeOwnership) Gained() (shards []int, applications []string) {
@@ -629,7 +637,8 @@ func TestHeapFollowsOwnership(t *testing.T) {
 		r.write(4, 1_000_700) // of application a
 		r.write(5, 1_000_700)
 		for id := range int64(90) {
-			if _, inHeap := r.heap.get(id); inHeap == (rigApplications[id%4] == "a") {
+			isRungElsewhere := rigApplications[id%4] == "a" && rigContent(id).Destination.Number == 0
+			if _, inHeap := r.heap.get(id); inHeap == isRungElsewhere {
 				t.Fatalf("another node rings a: %d of %s is in the heap: %t", id, rigApplications[id%4], inHeap)
 			}
 		}

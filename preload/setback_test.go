@@ -14,7 +14,7 @@ import (
 func (r *rig) commitElsewhere(id int64, due clock.Instant) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
-	r.table.rows[id] = store.Due{ID: id, NextTryTime: due, Rank: store.Rank(clock.NoTarget, 0), Shard: int(id % 3),
+	r.table.rows[id] = store.Due{ID: id, NextTryTime: due, Rank: store.Rank(store.Named{}, 0), Shard: int(id % 3),
 		Application: "a"}
 }
 

@@ -12,5 +12,5 @@ type addressee = unique.Handle[store.Addressee]
 
 // addresseeOf returns the addressee of a ring.
 func addresseeOf(r *clock.Ring) addressee {
-	return unique.Make(store.Addressee{Application: r.Application, Target: r.NamedTarget})
+	return unique.Make(store.Addressee{Application: r.Application, Named: store.NamedByRing(r)})
 }

@@ -36,15 +36,19 @@ func (l *Loop) Blockers(to store.Addressee) (blockers []clock.Blocker) {
 // blockersAt returns at most one blocker of an addressee at the target of its crew.
 func (l *Loop) blockersAt(c *crew, to store.Addressee) []clock.Blocker {
 	blocked := func(code clock.BlockerCode, detail string) []clock.Blocker {
-		return []clock.Blocker{{Code: code, Target: c.Kind, Detail: detail}}
+		target := c.Kind.String()
+		if to.Destination != 0 {
+			target = l.crews.nameOf(to)
+		}
+		return []clock.Blocker{{Code: code, Target: target, Detail: detail}}
 	}
 	if err := c.cannotRing(); err != nil {
 		return blocked(clock.BlockedByTarget, err.Error())
 	}
-	if err := c.Target.Accepts(to.Application); err != nil {
+	if err := c.Target.Accepts(to.Receiver()); err != nil {
 		return blocked(clock.BlockedByNoReceiver, err.Error())
 	}
-	if c.rationed != nil && c.rationed.Ration(to.Application) <= 0 {
+	if c.rationed != nil && c.rationed.Ration(to.Receiver()) <= 0 {
 		return blocked(clock.BlockedByNoReceiver, errNobodyAsks.Error())
 	}
 	switch a := l.quarantine.stateOf(unique.Make(to)); a.Health {

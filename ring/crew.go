@@ -40,14 +40,15 @@ func (c *crew) shared() []*laneKeeper { return c.lanes[:len(c.lanes)-QuarantineW
 // route.
 type crews struct {
 	all     []*crew
-	router  Router  // nil: all applications ring by the only route
-	workers int     // Config.Workers
-	turns   []*crew // all crews, the least recently served first
+	router  Router                          // nil: all applications ring by the only route
+	names   func(to store.Addressee) string // Deps.TargetName
+	workers int                             // Config.Workers
+	turns   []*crew                         // all crews, the least recently served first
 }
 
 // newCrews returns a crew per route. Loop.Run gives them their lanes.
 func newCrews(cfg Config, deps Deps, m *metrics) crews {
-	cs := crews{router: deps.Router, workers: cfg.Workers}
+	cs := crews{router: deps.Router, workers: cfg.Workers, names: deps.TargetName}
 	shared := cfg.Workers - len(deps.Routes) + 1
 	for i, r := range deps.Routes {
 		rationed, _ := r.Target.(RationedTarget)
@@ -67,6 +68,14 @@ var errNoRoute = errors.New("the router names no route of this process for the a
 
 // errPaused is the reason why no crew accepts an addressee whose application is paused.
 var errPaused = errors.New("the application is paused")
+
+// nameOf returns the target that the alarms of an addressee name, for people.
+func (cs *crews) nameOf(to store.Addressee) string {
+	if cs.names == nil {
+		return to.Target.String()
+	}
+	return cs.names(to)
+}
 
 // of returns the crew of an addressee's route. It is the first crew for an addressee without a route, whose rings no
 // crew accepts.
@@ -96,12 +105,12 @@ func (cs *crews) paused(to store.Addressee) bool {
 	return cs.router != nil && cs.router(to) == PausedRoute
 }
 
-// accepts returns nil if the addressee has a route, and the route's target accepts its application. Otherwise it
-// returns the reason: errPaused, errNoRoute or the target's.
+// accepts returns nil if the addressee has a route, and the route's target accepts its receiver. Otherwise it returns
+// the reason: errPaused, errNoRoute or the target's.
 func (cs *crews) accepts(to store.Addressee) error {
 	switch c := cs.find(to); {
 	case c != nil:
-		return c.Target.Accepts(to.Application)
+		return c.Target.Accepts(to.Receiver())
 	case cs.paused(to):
 		return errPaused
 	default:

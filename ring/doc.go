@@ -12,10 +12,11 @@
 // The loop sleeps until the head of the heap is due. On Linux it uses a kernel timer, because the runtime's timer is up
 // to a millisecond late in an idle process.
 //
-// Alarms may name a target of their own. An addressee is an application together with the target that some of its
-// alarms name, or with none (store.Addressee). Each addressee has its own queue, route and health, so a target that is
-// away holds up no other alarms of the same application. Below, and in the comments of this package, application means
-// addressee.
+// Alarms may name a target of their own, and a destination there. An addressee is an application together with what some
+// of its alarms name, or with nothing (store.Addressee). Each addressee has its own queue, route and health, so a
+// target or a destination that is away holds up no other alarms of the same application. Below, and in the comments of
+// this package, application means addressee. Targets know an addressee as a receiver (clock.ReceiverOf). They end the
+// alarms of a destination that the settings no longer have (clock.NoReceiver): no other receiver gets their rings.
 //
 // In this package a reply is the target's word about one ring: a confirm, a return, a nack or a refusal. An application
 // is silent when its rings have no reply.

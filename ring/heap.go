@@ -39,30 +39,35 @@ type entry struct {
 	id           int64
 	due          clock.Instant // next_try_time of the row
 	popAt        clock.Instant // time at which the entry may be popped: due, or later after a claim that passed it over
-	addressee    addressee     // agrees with rank
-	slot         int32         // index into share.slots; valid only while the entry is in the heap
+	addressee    addressee
+	slot         int32 // index into share.slots; valid only while the entry is in the heap
 	shard        int16
-	rank         int8 // order among the application's entries that are due at one instant
+	order        int8 // order among the addressee's entries that are due at one instant: 9 - priority
 	missedClaims int8 // consecutive claims that passed the entry over
 }
 
+// rank returns the due_rank of the row.
+func (e *entry) rank() int {
+	return store.Rank(e.addressee.Value().Named, clock.MaxPriority-int(e.order))
+}
+
 func (e *entry) position() store.Position {
-	return store.Position{Time: e.due, Rank: int(e.rank), ID: e.id}
+	return store.Position{Time: e.due, Rank: e.rank(), ID: e.id}
 }
 
 // row returns the entry as a due row of the database.
 func (e *entry) row() store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard),
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: e.rank(), Shard: int(e.shard),
 		Application: e.addressee.Value().Application}
 }
 
-// before reports whether e is popped before f, an entry of the same application: the earlier first, then the lower
-// rank.
+// before reports whether e is popped before f, an entry of the same application: the earlier first, then the one
+// of the higher priority.
 func (e *entry) before(f *entry) bool { return compareEntries(e, f) < 0 }
 
 func newEntry(d *store.Due) entry {
 	return entry{
-		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, rank: int8(d.Rank), shard: int16(d.Shard),
+		id: d.ID, due: d.NextTryTime, popAt: d.NextTryTime, order: store.OrderOfRank(d.Rank), shard: int16(d.Shard),
 		addressee: unique.Make(d.Addressee()),
 	}
 }
@@ -70,7 +75,7 @@ func newEntry(d *store.Due) entry {
 // inFlightEntry is the heap's knowledge of an id between pop and its completion.
 type inFlightEntry struct {
 	due        clock.Instant // due time at the pop
-	rank       int8          // rank at the pop
+	rank       int           // rank at the pop
 	offered    *entry        // entry that enters the heap on completion; nil: none was offered
 	rowChanged bool          // the row has changed since the pop, so the next offer is true even if it equals the popped entry
 }
@@ -78,7 +83,7 @@ type inFlightEntry struct {
 // offer keeps e for the completion. It ignores e when e equals the popped entry, because a page may show the row as it
 // was before its claim. It also ignores e when an earlier offer was kept.
 func (f inFlightEntry) offer(e entry) inFlightEntry {
-	if f.offered == nil && (f.rowChanged || e.due != f.due || e.rank != f.rank) {
+	if f.offered == nil && (f.rowChanged || e.due != f.due || e.rank() != f.rank) {
 		f.offered = &e
 	}
 	return f
@@ -141,7 +146,7 @@ func (h *Heap) offer(s *share, e entry) {
 	if known := s.entry(e.id); known != nil {
 		// an entry waits for at most a second after a claim (Config.Probe); a longer wait means that the clock was set
 		// back
-		if known.due != e.due || known.rank != e.rank || known.popAt > max(e.popAt, h.now.Add(time.Second)) {
+		if known.due != e.due || known.rank() != e.rank() || known.popAt > max(e.popAt, h.now.Add(time.Second)) {
 			s.withdraw(e.id)
 			s.set(e)
 		}
@@ -198,7 +203,7 @@ func (h *Heap) pop(dst []entry, route int, now clock.Instant, limit int) []entry
 		e := q.entries[0]
 		q.room.yielded = false
 		q.room.share.removeAt(q, 0)
-		h.inFlight[e.id] = inFlightEntry{due: e.due, rank: e.rank}
+		h.inFlight[e.id] = inFlightEntry{due: e.due, rank: e.rank()}
 		dst = append(dst, e)
 	}
 	return dst

@@ -43,18 +43,19 @@ func newHeapModel(shares, routes, capacity int) *heapModel {
 
 // routeIndex divides the model's addressees among the routes.
 func (m *heapModel) routeIndex(to store.Addressee) int {
-	return (int(to.Application[0]) + int(to.Target)) % m.routes
+	return (int(to.Application[0]) + int(to.Target) + to.Destination) % m.routes
 }
 
 var modelApplications = []string{"a", "b", "c", "d", "e"}
 
-// modelTargets are the targets that the model's alarms name.
-var modelTargets = []clock.TargetKind{clock.NoTarget, clock.TargetAMQP, clock.TargetPull}
+// modelTargets are what the model's alarms name.
+var modelTargets = []store.Named{{}, {Target: clock.TargetAMQP}, {Target: clock.TargetPull},
+	{Target: clock.TargetPull, Destination: 7}}
 
 func modelAddressees() (all []store.Addressee) {
 	for _, application := range modelApplications {
 		for _, target := range modelTargets {
-			all = append(all, store.Addressee{Application: application, Target: target})
+			all = append(all, store.Addressee{Application: application, Named: target})
 		}
 	}
 	return all
@@ -80,7 +81,7 @@ func (m *heapModel) offer(t *rapid.T) {
 		if e, isInFlight := m.inFlight[d.ID]; !isInFlight {
 			m.rows[d.ID] = d
 		} else if _, known := m.offered[d.ID]; !known &&
-			(m.rowChanged[d.ID] || d.NextTryTime != e.due || d.Rank != int(e.rank)) {
+			(m.rowChanged[d.ID] || d.NextTryTime != e.due || d.Rank != e.rank()) {
 			m.offered[d.ID] = d
 		}
 	}
@@ -156,8 +157,8 @@ func (m *heapModel) checkPopOrder(t *rapid.T, popped []entry) {
 
 // comesBefore reports whether e must be popped before f, an entry of the same application.
 func comesBefore(e, f entry) bool {
-	return slices.Compare([]int64{int64(e.popAt), int64(e.rank), e.id},
-		[]int64{int64(f.popAt), int64(f.rank), f.id}) < 0
+	return slices.Compare([]int64{int64(e.popAt), int64(e.order), e.id},
+		[]int64{int64(f.popAt), int64(f.order), f.id}) < 0
 }
 
 // someInFlight draws some entries in flight.
@@ -212,7 +213,7 @@ func (m *heapModel) drop(t *rapid.T) {
 }
 
 func dueOf(e entry) store.Due {
-	return store.Due{ID: e.id, NextTryTime: e.due, Rank: int(e.rank), Shard: int(e.shard),
+	return store.Due{ID: e.id, NextTryTime: e.due, Rank: e.rank(), Shard: int(e.shard),
 		Application: e.addressee.Value().Application}
 }
 
@@ -727,7 +728,7 @@ func TestPopsByTimeThenRank(t *testing.T) {
 		[]store.Due{{ID: 2, NextTryTime: 10, Rank: 2, Application: "a"},
 			{ID: 3, NextTryTime: 10, Rank: 4, Application: "a"}})
 	h.complete([]entry{{id: 2}, {id: 3}}, false)
-	if again := h.pop(nil, 0, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank != 4 {
+	if again := h.pop(nil, 0, 10, 100); len(again) != 1 || again[0].id != 3 || again[0].rank() != 4 {
 		t.Fatalf("popped %+v", again)
 	}
 }

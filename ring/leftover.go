@@ -102,7 +102,7 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 			a.crew.quarantined--
 		case !a.crew.usable:
 			a.acceptedAt = localNow // a target that is away is waited for
-		case a.crew.Target.Accepts(a.name.Value().Application) == nil:
+		case a.crew.Target.Accepts(a.name.Value().Receiver()) == nil:
 			a.acceptedAt, a.substitute = localNow, nil
 			q.addIfReady(a, localNow)
 		case localNow.Sub(a.acceptedAt) >= leftoverPatience:
@@ -115,7 +115,7 @@ func (q *quarantine) reviewLeftovers(localNow time.Time) {
 // accept it. If the present target does not accept it either, they wait in the database.
 func (q *quarantine) substitute(a *watched, localNow time.Time) {
 	c := q.crews.find(a.name.Value())
-	if c != nil && c.usable && c.Target.Accepts(a.name.Value().Application) == nil {
+	if c != nil && c.usable && c.Target.Accepts(a.name.Value().Receiver()) == nil {
 		a.substitute = c
 		q.addIfReady(a, localNow)
 		return

@@ -44,12 +44,15 @@ type Feeder interface {
 
 // Deps are the parts that the Loop works with.
 type Deps struct {
-	Heap       *Heap
-	Database   Database
-	Routes     []*Route
-	Router     Router // nil: all applications ring by the only route
-	Time       Time
-	Feeder     Feeder
+	Heap     *Heap
+	Database Database
+	Routes   []*Route
+	Router   Router // nil: all applications ring by the only route
+	Time     Time
+	Feeder   Feeder
+	// TargetName returns the target that the alarms of an addressee name, for people, as clock.TargetText does. Nil:
+	// the kind of the target alone.
+	TargetName func(to store.Addressee) string
 	Timer      func() Timer // makes the timer that wakes the loop; nil: a timer of the Go runtime
 	Hold       func() bool  // reports whether the process may start no claim now, because its settings may be old; must not block. Nil: it always may
 	Log        *slog.Logger

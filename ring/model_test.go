@@ -218,7 +218,7 @@ func (db *modelDB) setRing(r *modelRow, row clock.RingRow) {
 }
 
 func (r *modelRow) due() store.Due {
-	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.Rank(r.Target, r.Priority), Shard: r.Shard,
+	return store.Due{ID: r.ID, NextTryTime: r.NextTryTime, Rank: store.RankOf(&r.Content), Shard: r.Shard,
 		Application: r.Application}
 }
 
@@ -330,7 +330,7 @@ func candidate(r *modelRow) store.Candidate {
 	return store.Candidate{
 		ID: r.ID, Key: r.Key, Generation: r.Generation, RingRow: r.RingRow, MaxRings: r.MaxRings,
 		AckTimeout: r.AckTimeout,
-		Delivery:   r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.Rank(r.Target, r.Priority),
+		Delivery:   r.Delivery, LatestRingAt: r.LatestRingAt, Rank: store.RankOf(&r.Content),
 		PayloadLength: len(r.Payload), Retry: r.Retry,
 	}
 }
@@ -375,11 +375,11 @@ func (db *modelDB) Expire(
 		next = due[limit]
 		due = due[:limit]
 	}
-	request := store.ClaimRequest{Now: now, EndOnly: true, NamedTargets: map[int64]clock.TargetKind{}}
+	request := store.ClaimRequest{Now: now, EndOnly: true, Named: map[int64]store.Named{}}
 	candidates := make([]store.Candidate, len(due))
 	for i, p := range due {
 		candidates[i] = candidate(db.rows[p.ID])
-		request.NamedTargets[p.ID] = candidates[i].Addressee().Target
+		request.Named[p.ID] = candidates[i].Addressee().Named
 	}
 	judged := request.Judge(candidates, db.clock.now())
 	for i := range judged.Ended {

@@ -69,9 +69,9 @@ type publishedApplications struct {
 // Quarantined describes an application in quarantine, for people.
 type Quarantined struct {
 	Application string
-	Target      clock.TargetKind // target that the concerned alarms name; NoTarget: they name none
-	Health      string           // suspect, held or absent
-	Reason      string           // reason of the last failure; of an absent application why no target accepts it
+	Target      string // target that the concerned alarms name, as Deps.TargetName has it; empty: they name none
+	Health      string // suspect, held or absent
+	Reason      string // reason of the last failure; of an absent application why no target accepts it
 }
 
 // review goes through all applications of usable routes, unless the last review is recent. It readmits an absent
@@ -237,10 +237,10 @@ func (q *quarantine) noteAbsence(a *watched, refusal error) {
 	case errors.Is(refusal, errPaused):
 	case errors.Is(refusal, errNoRoute):
 		q.logEvent(slog.LevelError, "application has no route: its alarms wait", "application", to.Application,
-			"target", to.Target.String(), "reason", a.reason)
+			"target", q.crews.nameOf(to), "reason", a.reason)
 	default:
 		q.logEvent(slog.LevelWarn, "due alarms of an application wait", "application", to.Application, "target",
-			to.Target.String(), "reason", a.reason)
+			q.crews.nameOf(to), "reason", a.reason)
 	}
 }
 
@@ -251,7 +251,7 @@ func (q *quarantine) show(a *watched) {
 		q.states.Delete(a.name)
 		return
 	}
-	q.states.Store(a.name, a.shown())
+	q.states.Store(a.name, q.describe(a))
 }
 
 // stateOf returns the state of an application in quarantine; the zero value if it is not there, or is rationed. Safe
@@ -365,7 +365,8 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 		if a = q.add(name, suspect, localNow); a == nil {
 			return
 		}
-		q.logEvent(slog.LevelWarn, "application put in quarantine", "application", name.Value(), "reason", t.reason)
+		q.logEvent(slog.LevelWarn, "application put in quarantine", "application", name.Value().Application, "target",
+			q.crews.nameOf(name.Value()), "reason", t.reason)
 	}
 	a.lastActive = localNow
 	before, reason := a.health, a.reason
@@ -377,7 +378,7 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 		q.readmit(a)
 	case before != held && a.health == held:
 		q.logEvent(slog.LevelWarn, "application is held: only probes are tried", "application",
-			a.name.Value().Application, "target", a.name.Value().Target.String(), "reason", a.reason)
+			a.name.Value().Application, "target", q.crews.nameOf(a.name.Value()), "reason", a.reason)
 		a.health = before
 		q.changeHealth(a, held)
 	case a.reason != reason:
@@ -388,7 +389,7 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 // readmit makes an application healthy. Its parked and missing alarms may ring at once.
 func (q *quarantine) readmit(a *watched) {
 	q.logEvent(slog.LevelInfo, "application left quarantine", "application", a.name.Value().Application, "target",
-		a.name.Value().Target.String(), "was", a.health.String())
+		q.crews.nameOf(a.name.Value()), "was", a.health.String())
 	q.forget(a)
 }
 
@@ -456,7 +457,7 @@ func (q *quarantine) publish() {
 	}
 	u := &publishedApplications{all: unwell}
 	for _, a := range q.shown {
-		u.sample = append(u.sample, a.shown())
+		u.sample = append(u.sample, q.describe(a))
 	}
 	q.published.Store(u)
 	q.metrics.quarantined(q.counts)

@@ -134,8 +134,8 @@ func compareEntries(a, b *entry) int {
 	switch {
 	case a.popAt != b.popAt:
 		return cmp.Compare(a.popAt, b.popAt)
-	case a.rank != b.rank:
-		return cmp.Compare(a.rank, b.rank)
+	case a.order != b.order:
+		return cmp.Compare(a.order, b.order)
 	default:
 		return cmp.Compare(a.id, b.id)
 	}

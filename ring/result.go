@@ -155,7 +155,7 @@ func (r *result) decideFates(
 		fates[i] = fateOf(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant && o.Kind != clock.Awaited {
 			r.reoffered = append(r.reoffered, store.Due{
-				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.Rank(rings[i].NamedTarget, rings[i].Priority),
+				ID: rings[i].AlarmID, NextTryTime: next, Rank: store.RankOfRing(&rings[i]),
 				Shard:       rings[i].Shard,
 				Application: rings[i].Application,
 			})

@@ -13,9 +13,10 @@ type Target interface {
 	// Usable returns nil when rings can be handed over now, else the reason. The loop claims nothing while it is not
 	// nil.
 	Usable() error
-	// Accepts returns nil when rings of the application can be handed over now, else the reason. While it is not nil,
-	// the application's alarms wait in the database: no claim, no counted try. People read the reason.
-	Accepts(application string) error
+	// Accepts returns nil when rings of the receiver (clock.ReceiverOf) can be handed over now, else the reason. While
+	// it is not nil, its alarms wait in the database: no claim, no counted try. People read the reason. A destination
+	// that the settings no longer have is accepted: the outcomes of its rings end their alarms (clock.NoReceiver).
+	Accepts(receiver string) error
 	// Changed returns a channel of capacity 1. It is signalled when Usable may have become nil, or when Accepts may
 	// have become nil for an application. Then waiting alarms can ring at once. The opposite changes need no signal:
 	// the loop calls both methods before it hands out a batch, and rings that come too late for that are Unsent.
@@ -29,9 +30,9 @@ type Target interface {
 // application's due alarms the loop claims no more than that. The others wait in memory, unclaimed.
 type RationedTarget interface {
 	Target
-	// Ration returns how many rings of the application can be handed over now. The loop calls it while no batch of the
-	// application is under way. Changed is signalled when it rises.
-	Ration(application string) int
+	// Ration returns how many rings of the receiver can be handed over now. The loop calls it while no batch of the
+	// receiver is under way. Changed is signalled when it rises.
+	Ration(receiver string) int
 }
 
 // ErrLaneFull is the reason why a lane does not open while as many of its deliveries have late replies as it may await.

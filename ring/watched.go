@@ -74,10 +74,12 @@ const (
 	refusing
 )
 
-// shown returns what people see of the application.
-func (a *watched) shown() Quarantined {
+// describe returns what people see of the application.
+func (q *quarantine) describe(a *watched) Quarantined {
 	to := a.name.Value()
-	return Quarantined{Application: to.Application, Target: to.Target, Health: a.health.String(), Reason: a.reason}
+	return Quarantined{
+		Application: to.Application, Target: q.crews.nameOf(to), Health: a.health.String(), Reason: a.reason,
+	}
 }
 
 // room returns how many more entries can be parked. It is negative when too many are parked.
@@ -120,7 +122,7 @@ func (a *watched) ready(now time.Time) bool {
 // ration returns how many of the application's rings its target takes now.
 func (a *watched) ration() int {
 	if t := a.ringsBy().rationed; t != nil {
-		return max(0, t.Ration(a.name.Value().Application))
+		return max(0, t.Ration(a.name.Value().Receiver()))
 	}
 	return math.MaxInt
 }

@@ -213,11 +213,11 @@ func (w *worker) claim(
 	for i := range b.entries {
 		e := &b.entries[i]
 		request.IDs[i] = e.id
-		if named := e.addressee.Value().Target; named != clock.NoTarget {
-			if request.NamedTargets == nil {
-				request.NamedTargets = map[int64]clock.TargetKind{}
+		if named := e.addressee.Value().Named; named != (store.Named{}) {
+			if request.Named == nil {
+				request.Named = map[int64]store.Named{}
 			}
-			request.NamedTargets[e.id] = named
+			request.Named[e.id] = named
 		}
 	}
 	w.claimTargets(&b, &request)

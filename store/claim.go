@@ -30,7 +30,7 @@ type Candidate struct {
 }
 
 // Addressee returns the addressee of the row's rings.
-func (c *Candidate) Addressee() Addressee { return Addressee{c.Application, TargetOfRank(c.Rank)} }
+func (c *Candidate) Addressee() Addressee { return Addressee{c.Application, NamedOfRank(c.Rank)} }
 
 // Position returns the row's place in the due order.
 func (c *Candidate) Position() Position { return Position{Time: c.NextTryTime, Rank: c.Rank, ID: c.ID} }
@@ -67,8 +67,8 @@ func (j *Judgment) EndedAlarms() []EndedAlarm {
 // Judge sorts the candidates by due order, in place, and decides about each. server is the database's clock as this
 // claim has read it; it counts only when ServerClock is set. Unreadable rows end as dead. Rows that may not ring any
 // more end. Rows of the other delivery mode appear in AtMostOnce, or nowhere if r.AtMostOnce is set. Judge lists a
-// readable row only if it is scheduled or ringing, due both at Now and by the database's clock, and names the target in
-// NamedTargets.
+// readable row only if it is scheduled or ringing, due both at Now and by the database's clock, and names what
+// Named has.
 func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgment {
 	now := r.decisionTime(server)
 	slices.SortFunc(candidates, func(a, b Candidate) int {
@@ -124,8 +124,8 @@ func (r *ClaimRequest) Judge(candidates []Candidate, server clock.Instant) Judgm
 	return j
 }
 
-// names reports whether the row names the target that the caller knows.
-func (r *ClaimRequest) names(c *Candidate) bool { return c.Addressee().Target == r.NamedTargets[c.ID] }
+// names reports whether the row names what the caller knows.
+func (r *ClaimRequest) names(c *Candidate) bool { return NamedOfRank(c.Rank) == r.Named[c.ID] }
 
 // leavesTo reports whether the claim leaves the row to another target, and to which one.
 func (r *ClaimRequest) leavesTo(c *Candidate) (target clock.TargetKind, leaves bool) {

@@ -21,14 +21,14 @@ type Due struct {
 }
 
 // Addressee returns the addressee of the alarm's rings.
-func (d Due) Addressee() Addressee { return Addressee{d.Application, TargetOfRank(d.Rank)} }
+func (d Due) Addressee() Addressee { return Addressee{d.Application, NamedOfRank(d.Rank)} }
 
-// NamedTargets returns the targets that the alarms name, as ClaimRequest has them.
-func NamedTargets(rows []Due) map[int64]clock.TargetKind {
-	named := map[int64]clock.TargetKind{}
+// NamedOf returns what the alarms name, as ClaimRequest has it.
+func NamedOf(rows []Due) map[int64]Named {
+	named := map[int64]Named{}
 	for i := range rows {
-		if target := rows[i].Addressee().Target; target != clock.NoTarget {
-			named[rows[i].ID] = target
+		if n := NamedOfRank(rows[i].Rank); n != (Named{}) {
+			named[rows[i].ID] = n
 		}
 	}
 	return named
@@ -63,10 +63,11 @@ type DueQuery struct {
 	From   Position // inclusive
 	Until  Position // exclusive
 	Limit  int      // most rows of each shard, at least 1
-	// Only lists the addressees to read, Except the addressees to leave out. At most one list is set, with at most
-	// MaxDueNames elements.
+	// Only lists the addressees to read, Except the addressees to leave out, with at most MaxDueNames elements.
+	// Application reads all alarms of an application. Only a single field of the three is set.
 	Only, Except []Addressee
-	ScanLimit    int // index entries of each shard to read past with Only or Except, then at least 1; otherwise ignored
+	Application  string
+	ScanLimit    int // index entries of each shard to read past with any of the three, then at least 1; else ignored
 }
 
 // AllShards returns the numbers of count shards.
@@ -81,12 +82,13 @@ func AllShards(count int) []int {
 // MaxDueNames is the highest number of addressees that a DueQuery may name.
 const MaxDueNames = 64
 
-// Filtered reports whether the query names addressees.
-func (q *DueQuery) Filtered() bool { return len(q.Only)+len(q.Except) > 0 }
+// Filtered reports whether the query leaves out some alarms.
+func (q *DueQuery) Filtered() bool { return len(q.Only)+len(q.Except) > 0 || q.Application != "" }
 
 // Admits reports whether the query asks for alarms of the addressee.
 func (q *DueQuery) Admits(a Addressee) bool {
-	return !slices.Contains(q.Except, a) && (len(q.Only) == 0 || slices.Contains(q.Only, a))
+	return !slices.Contains(q.Except, a) && (len(q.Only) == 0 || slices.Contains(q.Only, a)) &&
+		(q.Application == "" || q.Application == a.Application)
 }
 
 // EndBefore ends the query before the earliest of the entries. Each entry lies ScanLimit entries behind the first entry
@@ -126,9 +128,9 @@ type ClaimRequest struct {
 	// and no row expires before latest_ring_at has passed by it. Now can be ahead of that clock while a clock is
 	// slewed, or after a clock was set back.
 	ServerClock bool
-	// NamedTargets has the targets that alarms of IDs name, as far as the caller knows them. An id that is missing
-	// names none. The claim passes over a row that names another target: a set has changed it.
-	NamedTargets map[int64]clock.TargetKind
+	// Named has what alarms of IDs name, as far as the caller knows it. An id that is missing names nothing. The claim
+	// passes over a row that names something else: a set has changed it.
+	Named map[int64]Named
 	// Target is where the rings go. It is written to rows of rings whose outcome is unknown. NoTarget: not known.
 	Target clock.TargetKind
 	// OtherTargets are targets of other claims. The claim leaves a row to them if a try of it went there and its

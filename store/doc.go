@@ -28,8 +28,8 @@
 //  8. clockd refuses to connect to a server that takes no writes. It leaves a server that stops taking writes.
 //  9. Leases decide only which node loads a shard. If two nodes both believe that they own a shard, invariant 3 keeps
 //     their claims apart.
-//  10. Due order is (next_try_time, due_rank, id) in the index, in pages and in claims. due_rank holds the target that
-//     the alarm names, and its priority (Rank).
+//  10. Due order is (next_try_time, due_rank, id) in the index, in pages and in claims. due_rank holds the target and
+//     the destination that the alarm names, and its priority (Rank).
 //  11. An answer, a kick, a discard, a pause or a resume never rewrites payload, generation or claim_id. Its WHERE also
 //     checks ring_no. The attempts of an answer, a failed try or an unanswered ring are written to ring_attempt in the
 //     same transaction.

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,19 @@ func judgeTarget(t *testing.T, name string) clock.TargetKind {
 	return kind
 }
 
+// judgeNamed reads a target, or a target, a slash and the number of a destination.
+func judgeNamed(t *testing.T, text string) (n Named) {
+	t.Helper()
+	name, number, _ := strings.Cut(text, "/")
+	n.Target = judgeTarget(t, name)
+	n.Destination, _ = strconv.Atoi(number)
+	return n
+}
+
 // claimOf reads a claim at judgeNow, and the database's clock.
 func claimOf(t *testing.T, d *datadriven.TestData) (r *ClaimRequest, server clock.Instant) {
 	t.Helper()
-	r, server = &ClaimRequest{Now: judgeNow, ClaimID: "new", MaxBytes: 100, NamedTargets: map[int64]clock.TargetKind{}}, judgeNow
+	r, server = &ClaimRequest{Now: judgeNow, ClaimID: "new", MaxBytes: 100, Named: map[int64]Named{}}, judgeNow
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "at_most_once":
@@ -57,7 +67,7 @@ func claimOf(t *testing.T, d *datadriven.TestData) (r *ClaimRequest, server cloc
 			if _, err := fmt.Sscanf(arg.Vals[0], "%d:%s", &id, &name); err != nil {
 				t.Fatal(err)
 			}
-			r.NamedTargets[id] = judgeTarget(t, name)
+			r.Named[id] = judgeNamed(t, name)
 		default:
 			d.Fatalf(t, "unknown argument %s", arg.Key)
 		}
@@ -78,7 +88,7 @@ func candidateOf(t *testing.T, line string) Candidate {
 	if _, err := fmt.Sscan(words[0], &c.ID); err != nil {
 		t.Fatal(err)
 	}
-	priority, named := 0, clock.NoTarget
+	priority, named := 0, Named{}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
 		var err error
@@ -92,7 +102,7 @@ func candidateOf(t *testing.T, line string) Candidate {
 		case "priority":
 			_, err = fmt.Sscan(value, &priority)
 		case "names":
-			named = judgeTarget(t, value)
+			named = judgeNamed(t, value)
 		case "at_most_once":
 			c.Delivery = clock.AtMostOnce
 		case "state":

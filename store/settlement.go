@@ -28,7 +28,7 @@ func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 		LatestRingAt: c.LatestRingAt,
 		RungAt:       r.Now, ClaimID: r.ClaimID, Retry: c.Retry, AckTimeout: c.AckTimeout, MaxRings: c.MaxRings,
 		Delivery: c.Delivery, Before: before, Repetition: c.Repetition,
-		NamedTarget: TargetOfRank(c.Rank), Target: r.Target,
+		NamedTarget: NamedOfRank(c.Rank).Target, Destination: NamedOfRank(c.Rank).Destination, Target: r.Target,
 	}
 }
 

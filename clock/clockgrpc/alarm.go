@@ -20,7 +20,7 @@ func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 		RetryTimes:  int32(a.RetryTimes), RingNo: int32(a.RingNo), InDoubt: a.InDoubt, LastError: text(a.LastError),
 		ContentType: text(a.ContentType),
 		Retry:       retryOf(a.Retry), MaxRings: int32(a.MaxRings), Priority: int32(a.Priority),
-		Delivery: deliveryOf(a.Delivery), Target: a.Target.String(),
+		Delivery: deliveryOf(a.Delivery), Target: clock.TargetText(a.Target, a.Destination.Name),
 		Traceparent: text(a.Traceparent), RungAt: timestampOf(a.RungAt), CreatedAt: timestampOf(a.CreateTime),
 		UpdatedAt:  timestampOf(a.UpdateTime),
 		FinishedAt: timestampOf(a.FinishedAt),
@@ -44,7 +44,7 @@ func (s *Service) blockedAlarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	m := alarmOf(a)
 	for _, b := range s.blockers(a) {
 		m.Blockers = append(m.Blockers,
-			&clockdv1.Blocker{Code: string(b.Code), Target: b.Target.String(), Detail: text(b.Detail)})
+			&clockdv1.Blocker{Code: string(b.Code), Target: b.Target, Detail: text(b.Detail)})
 	}
 	return m
 }

@@ -133,7 +133,7 @@ func TestReflectionNeedsATokenAndTheHealthCheckDoesNot(t *testing.T) {
 func TestGetAndListShowWhyAnAlarmDoesNotRing(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) {
-		su.blocked = []clock.Blocker{{Code: clock.BlockedByHold, Target: clock.TargetWebhook,
+		su.blocked = []clock.Blocker{{Code: clock.BlockedByHold, Target: "webhook",
 			Detail: "no ring is delivered"}}
 	})
 	conn := s.grpc()

@@ -149,8 +149,8 @@ func readOptions(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 	set.Priority = int(spec.Priority)
 	if spec.Target != "" {
 		var err error
-		if set.Target, err = clock.ParseTargetKind(spec.Target); err != nil {
-			return clock.Invalid(clock.CodeInvalidValue, "target", err.Error())
+		if set.Target, set.Destination.Name, err = clock.ParseTarget(spec.Target); err != nil {
+			return err
 		}
 	}
 	if spec.Delivery == clockdv1.Delivery_DELIVERY_UNSPECIFIED {

@@ -72,7 +72,7 @@ func appendOptions(b []byte, a *clock.Alarm) []byte {
 	b = strconv.AppendInt(b, int64(a.Priority), 10)
 	b = append(b, `,"delivery":"`...)
 	b = append(b, a.Delivery.String()...)
-	b = appendOptional(append(b, `","target":`...), a.Target.String())
+	b = appendOptional(append(b, `","target":`...), clock.TargetText(a.Target, a.Destination.Name))
 	return appendOptional(append(b, `,"traceparent":`...), a.Traceparent)
 }
 

@@ -13,7 +13,7 @@ func noBlockers(*clock.Alarm) []clock.Blocker { return nil }
 func appendBlockers(b []byte, blockers []clock.Blocker) []byte {
 	return appendList(append(b, `,"blockers":`...), blockers, func(blocker *clock.Blocker, b []byte) []byte {
 		b = appendString(append(b, `{"code":`...), string(blocker.Code))
-		b = appendOptional(append(b, `,"target":`...), blocker.Target.String())
+		b = appendOptional(append(b, `,"target":`...), blocker.Target)
 		return append(appendString(append(b, `,"detail":`...), blocker.Detail), '}')
 	})
 }

@@ -16,7 +16,7 @@ func TestReadsShowWhyDueAlarmsWait(t *testing.T) {
 			if a.BusinessID != "waits" {
 				return nil
 			}
-			return []clock.Blocker{{Code: clock.BlockedByHold, Target: clock.TargetAMQP, Detail: "no queue"},
+			return []clock.Blocker{{Code: clock.BlockedByHold, Target: "amqp", Detail: "no queue"},
 				{Code: clock.BlockedByNode, Detail: "d"}}
 		}
 		su.deps.Search = waitingSearch{su.store}

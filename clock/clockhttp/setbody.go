@@ -310,12 +310,10 @@ func (d *setDecoder) target(raw []byte) error {
 	if len(name) > maxQuoted {
 		return tooLong("target")
 	}
-	kind, err := clock.ParseTargetKind(name)
-	if err != nil {
-		return clock.Invalid(clock.CodeInvalidValue, "target", err.Error())
-	}
-	d.body.set.Target = kind
-	return nil
+	set := &d.body.set
+	var err error
+	set.Target, set.Destination.Name, err = clock.ParseTarget(name)
+	return err
 }
 
 func (d *setDecoder) delivery(raw []byte) error {

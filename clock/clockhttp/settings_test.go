@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -353,7 +354,8 @@ func TestSetsGetTheDefaultsOfTheirApplication(t *testing.T) {
 // A set names the target of its alarm, if the settings of the application allow it. The alarm shows it, and it is part of what a repeated set compares.
 func TestSetsNameAllowedTargets(t *testing.T) {
 	t.Parallel()
-	known, err := testForm.Parse(`{"target":"amqp","alarm_targets":["pull","stream"]}`)
+	known, err := testForm.Parse(`{"target":"amqp","alarm_targets":["pull","stream"],"destinations":{"a.b_1-c":{"amqp":{"routing_key":"x"}}},` +
+		`"numbered_targets":["webhook/gone","amqp/a.b_1-c"]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,9 +370,9 @@ func TestSetsNameAllowedTargets(t *testing.T) {
 	const shop, bank = "/v1/applications/shop/alarms/", "/v1/applications/bank/alarms/"
 	for _, c := range []struct{ target, shown, ackTimeout string }{
 		{`null`, "null", "null"}, {`"stream"`, `"stream"`, "null"}, {`"amqp"`, `"amqp"`, "null"},
-		{`"pull"`, `"pull"`, `"1m"`},
+		{`"pull"`, `"pull"`, `"1m"`}, {`"amqp/a.b_1-c"`, `"amqp/a.b_1-c"`, "null"},
 	} {
-		r := h.expect(201, "", "PUT", shop+"of-"+strings.Trim(c.target, `"`),
+		r := h.expect(201, "", "PUT", shop+"of-"+url.PathEscape(strings.Trim(c.target, `"`)),
 			`{"ring_at":2000000000000,"target":`+c.target+`}`)
 		if target, ack := jsonOf(r.field("target")), jsonOf(r.field("ack_timeout")); target != c.shown ||
 			ack != c.ackTimeout {
@@ -385,6 +387,10 @@ func TestSetsNameAllowedTargets(t *testing.T) {
 	}
 	for _, c := range []struct{ url, target, code string }{
 		{shop, `"webhook"`, "target_not_allowed"}, {bank, `"amqp"`, "target_not_allowed"},
+		{shop, `"webhook/gone"`, "unknown_destination"}, {shop, `"stream/a.b_1-c"`, "invalid_value"},
+		{bank, `"amqp/a.b_1-c"`, "unknown_destination"},
+		{shop, `"amqp/"`, "invalid_value"}, {shop, `"amqp/.a"`, "invalid_value"}, {shop, `"amqp/a/b"`, "invalid_value"},
+		{shop, `"/a"`, "invalid_value"}, {shop, `"amqp/` + strings.Repeat("x", 65) + `"`, "invalid_value"},
 		{shop, `"pigeon"`, "invalid_value"}, {shop, `""`, "invalid_value"},
 		{shop, `1`, "invalid_value"}, {shop, `"` + strings.Repeat("x", 1000) + `"`, "invalid_value"},
 	} {

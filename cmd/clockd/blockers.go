@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func (b *blockers) ofAlarm(a *clock.Alarm) []clock.Blocker {
 	if err != nil || a.State != clock.Scheduled || a.NextTryTime > now && a.RetryTimes == 0 {
 		return nil
 	}
-	to := store.Addressee{Application: a.Application, Target: a.Target}
+	to := store.Addressee{Application: a.Application, Named: store.NamedBy(&a.Content)}
 	known := b.of(to)
 	if b.keeper.Rings(a.Shard, to) {
 		return known
@@ -58,7 +59,12 @@ func (b *blockers) ofApplication(application string) []clock.Blocker {
 	addressees := []store.Addressee{{Application: application}}
 	if s := b.settings.Snapshot().Of(application); s != nil {
 		for _, target := range s.Allowed {
-			addressees = append(addressees, store.Addressee{Application: application, Target: target})
+			addressees = append(addressees, store.Named{Target: target}.Of(application))
+		}
+		for _, number := range slices.Sorted(maps.Values(s.Destinations)) {
+			target, _ := s.DestinationOf(number)
+			addressees = append(addressees,
+				store.Named{Target: target, Destination: number}.Of(application))
 		}
 	}
 	var all []clock.Blocker

@@ -36,7 +36,7 @@ type setCommand struct {
 	MaxRings    *int              `placeholder:"10" help:"With --ack-timeout: rings without acknowledgement until the alarm is dead."`
 	Priority    int               `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
 	Delivery    string            `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
-	Target      string            `placeholder:"NAME" values:"targets" help:"Where the ring goes, if the application's settings allow it: the name of a target, such as webhook."`
+	Target      string            `placeholder:"NAME" values:"targets" help:"Where the ring goes, if the application's settings allow it: the name of a target, such as webhook, or of a destination, such as webhook/refunds."`
 	Generation  *int64            `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 

@@ -190,8 +190,8 @@ func (r *readiness) applications() clockhttp.Check {
 	detail := ""
 	for _, application := range sample[:min(shown, len(sample))] {
 		alarms := application.Application
-		if application.Target != clock.NoTarget {
-			alarms += " at its target " + application.Target.String()
+		if application.Target != "" {
+			alarms += " at its target " + application.Target
 		}
 		detail += alarms + " is " + application.Health
 		if application.Reason != "" {

@@ -93,7 +93,7 @@ func schemasOf(fields []settings.FieldInfo) string {
 		if f.Kind != settings.KindObjects {
 			continue
 		}
-		open(f.Type, "One of the "+f.Name+" of an application: at least one of its members.", nil)
+		open(f.Type, "A destination of an application, with one member or several.", nil)
 		for _, field := range f.Fields {
 			line(4, "%s: %s", field.Name, schemaOf(field))
 		}
@@ -125,10 +125,10 @@ var sharedSchemas = map[string]string{
 // schemaOf returns the schema of a member of documents.
 func schemaOf(f settings.FieldInfo) string {
 	name := sharedSchemas[f.Name]
-	switch f.Kind {
-	case settings.KindObject:
+	if f.Kind == settings.KindObject {
 		name = f.Type
-	case settings.KindObjects:
+	}
+	if f.Kind == settings.KindObjects {
 		name = f.Type + "s"
 	}
 	if name == "" {

@@ -16,7 +16,6 @@ import (
 	"github.com/clockd/clockd/clock/settings"
 	"github.com/clockd/clockd/preload/lease"
 	"github.com/clockd/clockd/ring"
-	"github.com/clockd/clockd/ring/rabbit"
 	"github.com/clockd/clockd/ring/stream"
 	"github.com/clockd/clockd/store"
 )
@@ -102,7 +101,7 @@ func routeBySettings(watch *settings.Watch, targets *targets, loop *ring.Loop) {
 		was, is := targets.routerOf(before), targets.routerOf(after)
 		var moved []store.Addressee
 		for _, application := range changed {
-			for _, to := range store.AddresseesOf(application) {
+			for _, to := range addresseesOf(after, application) {
 				if was(to) != is(to) {
 					moved = append(moved, to)
 				}
@@ -135,14 +134,12 @@ func settingsCheck(watch *settings.Watch, targets *targets) clockhttp.Check {
 			details = append(details,
 				fmt.Sprintf("the alarms of %s wait: its settings cannot be read: %s", s.Stored.Application,
 					s.Unreadable))
-		case targets.missing(snapshot, s) != clock.NoTarget:
+		case targets.missing(s) != clock.NoTarget:
 			details = append(details,
 				fmt.Sprintf("alarms of %s wait: this node has no target %s", s.Stored.Application,
-					targets.missing(snapshot, s)))
-		case targets.refusesDestination(s.Stored.Application):
-			details = append(details,
-				fmt.Sprintf("the alarms of %s wait: this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)",
-					s.Stored.Application, rabbit.Part.Of(&s.Settings).Exchange))
+					targets.missing(s)))
+		case targets.refusal(s) != nil:
+			details = append(details, fmt.Sprintf("alarms of %s wait: %s", s.Stored.Application, targets.refusal(s)))
 		}
 		if len(details) == shown {
 			break

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,6 +94,7 @@ type openTarget struct {
 
 // targets are the targets of this process.
 type targets struct {
+	settings  *settings.Watch
 	open      []*openTarget
 	routes    []*ring.Route     // of open
 	lacking   []*knownTarget    // that this process does not have
@@ -105,7 +107,7 @@ type targets struct {
 
 // newTargets opens the targets that the configuration has. The settings of an application name its target.
 func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch *settings.Watch) (*targets, error) {
-	t := &targets{byDefault: clock.TargetStream, streams: stream.New(), name: "the stream"}
+	t := &targets{settings: watch, byDefault: clock.TargetStream, streams: stream.New(), name: "the stream"}
 	for i := range knownTargets {
 		known := &knownTargets[i]
 		if !known.isOpen(cfg) {
@@ -123,14 +125,19 @@ func newTargets(cfg *config, log *slog.Logger, reg prometheus.Registerer, watch 
 }
 
 // routeOf returns the route of an addressee: the route to the target that its alarms name, if the settings of the
-// application allow it. Otherwise it is the route to the target that the settings name, or to the default target. It
-// returns nil if this process has no such target, and if the settings cannot be read: another target must not get the
-// rings.
+// application allow it, or name a destination there. Otherwise it is the route to the target that the settings name, or
+// to the default target. It returns nil if this process has no such target, and if the settings cannot be read: another
+// target must not get the rings.
 func (t *targets) routeOf(snapshot *settings.Snapshot, to store.Addressee) *ring.Route {
 	kind, err := t.kindOf(snapshot, to)
 	if err != nil {
 		return nil
 	}
+	return t.routeTo(kind)
+}
+
+// routeTo returns the route to a kind of target, nil if this process has none.
+func (t *targets) routeTo(kind clock.TargetKind) *ring.Route {
 	for _, r := range t.routes {
 		if r.Kind == kind {
 			return r
@@ -139,14 +146,25 @@ func (t *targets) routeOf(snapshot *settings.Snapshot, to store.Addressee) *ring
 	return nil
 }
 
-// kindOf returns the target that the settings give an addressee. The error is why they cannot be read.
+// errUnknownDestination is the reason why alarms wait whose destination the settings of this process never had.
+var errUnknownDestination = errors.New("they do not have the destination that the alarms name")
+
+// kindOf returns the target that the settings give an addressee. The error is why they do not tell it. The rings of a
+// destination that the settings have had keep its target: that ends their alarms.
 func (t *targets) kindOf(snapshot *settings.Snapshot, to store.Addressee) (clock.TargetKind, error) {
 	s := snapshot.Of(to.Application)
 	switch {
+	case s == nil && to.Destination != 0:
+		return clock.NoTarget, errUnknownDestination
 	case s == nil:
 		return t.byDefault, nil
 	case s.Unreadable != nil:
 		return clock.NoTarget, s.Unreadable
+	case to.Destination != 0:
+		if kind, _ := s.DestinationOf(to.Destination); kind != to.Target {
+			return clock.NoTarget, errUnknownDestination
+		}
+		return to.Target, nil
 	case s.Allows(to.Target):
 		return to.Target, nil
 	default:
@@ -158,7 +176,7 @@ func (t *targets) kindOf(snapshot *settings.Snapshot, to store.Addressee) (clock
 func (t *targets) whyNoRoute(snapshot *settings.Snapshot, to store.Addressee) string {
 	kind, err := t.kindOf(snapshot, to)
 	if err != nil {
-		return fmt.Sprintf("its settings cannot be read: %s", err)
+		return fmt.Sprintf("its settings do not tell where: %s", err)
 	}
 	return fmt.Sprintf("this node has no target %s", kind)
 }
@@ -167,16 +185,37 @@ func (t *targets) whyNoRoute(snapshot *settings.Snapshot, to store.Addressee) st
 // name it.
 func (t *targets) mayRingTo(snapshot *settings.Snapshot, application string, target clock.TargetKind) bool {
 	return slices.ContainsFunc([]clock.TargetKind{clock.NoTarget, target}, func(named clock.TargetKind) bool {
-		route := t.routeOf(snapshot, store.Addressee{Application: application, Target: named})
+		route := t.routeOf(snapshot, store.Named{Target: named}.Of(application))
 		return route != nil && route.Kind == target
 	})
 }
 
-// missing returns the first target of an application's settings that this process does not have, NoTarget if it has all
-// of them.
-func (t *targets) missing(snapshot *settings.Snapshot, s *settings.Current) clock.TargetKind {
-	for _, target := range append([]clock.TargetKind{s.Target}, s.Allowed...) {
-		if t.routeOf(snapshot, store.Addressee{Application: s.Stored.Application, Target: target}) == nil {
+// nameOf returns the target that the alarms of an addressee name, for people.
+func (t *targets) nameOf(to store.Addressee) string {
+	if s := t.settings.Settings(to.Application); s != nil {
+		if _, name := s.DestinationOf(to.Destination); name != "" {
+			return clock.TargetText(to.Target, name)
+		}
+	}
+	return to.Target.String()
+}
+
+// addresseesOf returns all addressees of an application, with the destinations that its settings have or had.
+func addresseesOf(snapshot *settings.Snapshot, application string) []store.Addressee {
+	all := store.AddresseesOf(application)
+	if s := snapshot.Of(application); s != nil {
+		s.EachDestination(func(number int, target clock.TargetKind) {
+			all = append(all, store.Named{Target: target, Destination: number}.Of(application))
+		})
+	}
+	return all
+}
+
+// missing returns a target of an application's settings that this process does not have, NoTarget if it has all of
+// them.
+func (t *targets) missing(s *settings.Current) clock.TargetKind {
+	for _, target := range s.Demanded() {
+		if target != clock.NoTarget && t.routeTo(target) == nil {
 			return target
 		}
 	}
@@ -200,7 +239,9 @@ func (t *targets) lacks(snapshot *settings.Snapshot) (lacks []string) {
 	}
 	all := snapshot.All()
 	for _, missing := range t.lacking {
-		demands := func(s *settings.Current) bool { return s.Unreadable == nil && s.Allows(missing.kind) }
+		demands := func(s *settings.Current) bool {
+			return s.Unreadable == nil && slices.Contains(s.Demanded(), missing.kind)
+		}
 		if slices.ContainsFunc(all, demands) {
 			lacks = append(lacks, missing.ability())
 		}
@@ -272,15 +313,23 @@ func openPull(t *targets, _ targetDeps) (*openTarget, error) {
 	}, nil
 }
 
-// refusesDestination reports whether the settings of an application name an exchange of RabbitMQ that this process does
-// not allow.
-func (t *targets) refusesDestination(application string) bool {
-	for _, s := range t.sessions {
-		if s.Accepts(application) != nil {
-			return true
+// refusal returns why this process does not allow an exchange of RabbitMQ that the settings of an application name, nil
+// if it allows all of them.
+func (t *targets) refusal(s *settings.Current) error {
+	receivers := []string{s.Stored.Application}
+	for _, number := range slices.Sorted(maps.Values(s.Destinations)) {
+		if kind, _ := s.DestinationOf(number); kind == clock.TargetAMQP {
+			receivers = append(receivers, clock.ReceiverOf(s.Stored.Application, number))
 		}
 	}
-	return false
+	for _, session := range t.sessions {
+		for _, receiver := range receivers {
+			if err := session.Accepts(receiver); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // warnings returns the topology warnings of all RabbitMQ sessions.

@@ -278,7 +278,8 @@ func newLoop(
 	recent *stats.Recent, occurrences countOccurrences,
 ) (*ring.Loop, error) {
 	return ring.New(cfg.ring, ring.Deps{
-		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}), Time: tb,
+		Heap: heap, Database: st, Routes: targets.routes, Router: targets.routerOf(&settings.Snapshot{}),
+		TargetName: targets.nameOf, Time: tb,
 		Feeder: preloader, Timer: ring.PreciseTimer,
 		Hold: gate.closed, Log: log, Registerer: reg, Observe: observeDeliveries(recorder, recent, traces, log),
 		Occurrences: occurrences,

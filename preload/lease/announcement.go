@@ -27,7 +27,7 @@ func Announcement(application string, named []clock.TargetKind, resting bool) (l
 		return []string{application + suffix}
 	}
 	for _, target := range named {
-		lines = append(lines, store.Addressee{Application: application, Target: target}.String()+suffix)
+		lines = append(lines, store.Named{Target: target}.Of(application).String()+suffix)
 	}
 	return lines
 }

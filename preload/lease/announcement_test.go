@@ -36,7 +36,7 @@ func TestAnnouncementOfAllAlarmsIsTheApplication(t *testing.T) {
 // A node gets the alarms that its own clients can have, whatever clients another node has for other alarms of the
 // application.
 func TestNodeRingsTheAlarmsThatItsClientsCanHave(t *testing.T) {
-	stream, pull := store.Addressee{Application: "shop"}, store.Addressee{Application: "shop", Target: clock.TargetPull}
+	stream, pull := store.Addressee{Application: "shop"}, store.Named{Target: clock.TargetPull}.Of("shop")
 	for _, test := range []struct {
 		name         string
 		own, other   []string

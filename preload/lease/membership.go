@@ -80,9 +80,9 @@ func (m *membership) addresseesOf(line string) []store.Addressee {
 }
 
 // clientsOf returns the incarnations of the nodes with clients for the addressee, nil if no node has any. Clients that
-// rest count only if there are no others.
+// rest count only if there are no others. The rings of destinations go to no clients.
 func (m *membership) clientsOf(to store.Addressee) []string {
-	if _, announced := m.announced[to.Application]; !announced {
+	if _, announced := m.announced[to.Application]; !announced || to.Destination != 0 {
 		return nil
 	}
 	for _, suffix := range []string{"", restingSuffix} {

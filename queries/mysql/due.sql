@@ -28,6 +28,15 @@
    AND FIND_IN_SET(CONCAT(application, '/', due_rank DIV 16), ?) > 0
  ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
 
+-- name: ListDueOfApplication :many
+-- Like ListDue, only the entries of one application.
+-- Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+   AND application = ?
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/;
+
 -- name: ListDueEnd :many
 -- Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
 -- Index: alarm_due alone, as a range. Rows: at most one for each shard, after a read of as many entries as the offset.

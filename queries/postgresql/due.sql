@@ -46,6 +46,22 @@ CROSS JOIN LATERAL (
     LIMIT sqlc.arg(row_limit)
 ) d;
 
+-- name: ListDueOfApplication :many
+-- Like ListDue, only the entries of one application.
+-- Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest(sqlc.arg(shards)::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= (sqlc.arg(from_time)::bigint, sqlc.arg(from_rank)::smallint, sqlc.arg(from_id)::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < (sqlc.arg(until_time)::bigint, sqlc.arg(until_rank)::smallint, sqlc.arg(until_id)::bigint)
+      AND a.application = sqlc.arg(application)::varchar
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT sqlc.arg(row_limit)
+) d;
+
 -- name: ListDueEnd :many
 -- Finds the entry at which a filtered read of each shard ends: it skips the given number of entries of ListDue.
 -- Index: alarm_due alone. Rows: at most one for each shard, after a read of that number of entries.

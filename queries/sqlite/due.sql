@@ -30,6 +30,16 @@ SELECT * FROM (
       AND application || '/' || (due_rank / 16) IN (SELECT value FROM json_each(CAST(? AS TEXT)))
     ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
 
+-- name: ListDueOfApplication :many
+-- Like ListDue, only the entries of one application.
+-- Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+SELECT * FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+      AND application = ?
+    ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER));
+
 -- name: ListDueEnd :many
 -- Finds the entry at which a filtered read of one shard ends: it skips as many entries of ListDue as the offset says.
 -- Index: alarm_due alone. Rows: at most one for each shard, after a read of as many entries as the offset.

@@ -21,9 +21,9 @@ func (c Config) Validate() error { return c.Config.Validate("grpc") }
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Methods returns the method of an application, nil if the application has none. It must not block. Any goroutine
+	// Methods returns the method of a receiver (clock.ReceiverOf), nil if it has none. It must not block. Any goroutine
 	// may call it. A changed method is another pointer; the caller then calls Target.EndpointsChanged.
-	Methods    func(application string) *Method
+	Methods    func(receiver string) *Method
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the servers' certificates; nil: the system's authorities
 	// Dial connects to the address of a host, instead of a httpcall.Guard. Nil: a guard with Config.Allow.

@@ -150,7 +150,7 @@ func testRing() *clock.Ring {
 
 func TestConformance(t *testing.T) {
 	targettest.Run(t,
-		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true})
+		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true, Destinations: true})
 }
 
 // conformanceBench is a target whose receivers are servers of grpc-go.

@@ -31,8 +31,8 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	t := &Target{cfg: cfg, rootCAs: deps.RootCAs}
 	var err error
 	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
-		Endpoint: func(application string) (httpcall.Endpoint, bool) {
-			m := deps.Methods(application)
+		Endpoint: func(receiver string) (httpcall.Endpoint, bool) {
+			m := deps.Methods(receiver)
 			return openMethod{Method: m, target: t}, m != nil
 		},
 		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: t.newTransport,

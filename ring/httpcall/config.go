@@ -47,9 +47,9 @@ func (c Config) Validate(kind string) error {
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Endpoint returns the endpoint of an application, and false if the application has none. It must not block. Any
+	// Endpoint returns the endpoint of a receiver (clock.ReceiverOf), and false if it has none. It must not block. Any
 	// goroutine may call it. The caller calls Target.EndpointsChanged when its results have changed.
-	Endpoint   func(application string) (Endpoint, bool)
+	Endpoint   func(receiver string) (Endpoint, bool)
 	Registerer prometheus.Registerer
 	Metrics    MetricNames
 	// NewTransport returns a HTTP client that dials with Target.Dial, DialHTTP2 or DialTLS. The first delivery calls
@@ -65,7 +65,7 @@ type Transport interface {
 	CloseIdleConnections()
 }
 
-// Endpoint says where the rings of one application go. Values are compared with ==: a changed endpoint is not equal to
+// Endpoint says where the rings of one receiver go. Values are compared with ==: a changed endpoint is not equal to
 // the one before.
 type Endpoint interface {
 	// NewSender returns the sender of the endpoint. The error says why the endpoint is not valid.

@@ -8,11 +8,11 @@ import (
 	"github.com/clockd/clockd/ring"
 )
 
-// handover is one application's part of a delivery.
+// handover is one receiver's part of a delivery.
 type handover struct {
 	target   *Target
 	limits   ring.Limits
-	delivery *lateDelivery // the whole delivery; a handover writes only its own application's outcomes
+	delivery *lateDelivery // the whole delivery; a handover writes only its own receiver's outcomes
 	receiver *receiver
 	began    time.Time
 	reports  chan report   // room for one report a ring, so a report never blocks
@@ -30,9 +30,10 @@ func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []i
 	if len(indexes) == 0 {
 		return
 	}
-	e, ok := h.target.deps.Endpoint(rings[indexes[0]].Application)
+	first := &rings[indexes[0]]
+	e, ok := h.target.deps.Endpoint(first.Receiver())
 	if !ok {
-		h.set(indexes, clock.Outcome{Kind: clock.Unsent, Reason: "the application has no endpoint"})
+		h.set(indexes, clock.NoReceiver(first, "endpoint"))
 		return
 	}
 	s, err := h.receiver.senderOf(e)

@@ -22,25 +22,25 @@ func (lane) Broken() <-chan struct{} { return nil }
 // Close does nothing, because a lane holds no resources.
 func (lane) Close() error { return nil }
 
-// Deliver sends the rings of all applications concurrently, each application with its own limit. A receiver that is
-// slow delays only its own application: its rings are Awaited (limits.Await) or, without a slot, Untaken.
+// Deliver sends the rings of all receivers concurrently, each receiver with its own limit. A slow receiver delays no
+// other: its rings are Awaited (limits.Await) or, without a slot, Untaken.
 func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	d := &lateDelivery{outcomes: make([]clock.Outcome, len(rings))}
-	var applications sync.WaitGroup
-	for application, indexes := range byApplication(rings) {
+	var receivers sync.WaitGroup
+	for name, indexes := range byReceiver(rings) {
 		part := &handover{
-			target: l.target, limits: limits, delivery: d, receiver: l.target.receivers.get(application),
+			target: l.target, limits: limits, delivery: d, receiver: l.target.receivers.get(name),
 			began:   time.Now(),
 			reports: make(chan report, len(indexes)), calls: map[int]*Call{},
 		}
 		d.parts = append(d.parts, part)
-		applications.Go(func() {
+		receivers.Go(func() {
 			defer part.receiver.use(-1)
 			part.handOver(ctx, rings, indexes)
 			part.await(ctx)
 		})
 	}
-	applications.Wait()
+	receivers.Wait()
 	if limits.Await == nil || ctx.Err() != nil {
 		d.End()
 		return d.outcomes
@@ -52,11 +52,12 @@ func (l lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limit
 	return outcomes
 }
 
-// byApplication returns the indexes of each application's rings, in the order of rings.
-func byApplication(rings []clock.Ring) map[string][]int {
+// byReceiver returns the indexes of each receiver's rings, in the order of rings.
+func byReceiver(rings []clock.Ring) map[string][]int {
 	indexes := map[string][]int{}
 	for i := range rings {
-		indexes[rings[i].Application] = append(indexes[rings[i].Application], i)
+		receiver := rings[i].Receiver()
+		indexes[receiver] = append(indexes[receiver], i)
 	}
 	return indexes
 }

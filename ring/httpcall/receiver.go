@@ -23,7 +23,7 @@ const (
 	forgetAfter = time.Minute
 )
 
-// receiver is the state of one application's receiver.
+// receiver is the state of one receiver (clock.ReceiverOf).
 type receiver struct {
 	slots map[*slot]struct{} // requests under way; guarded by slots.mu
 	class class              // guarded by slots.mu

@@ -83,12 +83,12 @@ func (t *Target) Usable() error {
 	return nil
 }
 
-// Accepts returns nil if the application has an endpoint, and its receiver has not asked to wait.
-func (t *Target) Accepts(application string) error {
-	if _, has := t.deps.Endpoint(application); !has {
+// Accepts returns nil if the receiver has an endpoint, and has not asked to wait.
+func (t *Target) Accepts(receiver string) error {
+	if _, has := t.deps.Endpoint(receiver); !has && !clock.IsDestination(receiver) {
 		return errNoEndpoint
 	}
-	if t.receivers.isPaused(application) {
+	if t.receivers.isPaused(receiver) {
 		return errReceiverWaits
 	}
 	return nil

@@ -80,9 +80,9 @@ func (c Config) Validate() error {
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Topics returns where the rings of an application go, nil if the application has no topic. It must not block. Any
-	// goroutine may call it. When its results change, the caller calls Target.TopicsChanged.
-	Topics func(application string) *Topic
+	// Topics returns where the rings of a receiver (clock.ReceiverOf) go, nil if it has no topic. It must not block.
+	// Any goroutine may call it. When its results change, the caller calls Target.TopicsChanged.
+	Topics func(receiver string) *Topic
 	Log    *slog.Logger
 	// Dial connects to the address of a broker, without TLS. Nil: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

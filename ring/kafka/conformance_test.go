@@ -11,7 +11,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	targettest.Run(t,
-		targettest.Engine{Open: openConformance, Refused: clock.Refused, Absent: clock.Unsent, KnowsReceivers: true,
+		targettest.Engine{Open: openConformance, Refused: clock.Refused, Absent: clock.Unsent, KnowsReceivers: true, Destinations: true,
 			LateTogether: true})
 }
 

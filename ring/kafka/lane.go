@@ -153,9 +153,9 @@ var _ ring.LateRings = (*delivery)(nil)
 // produce gives the records of all rings to the client.
 func (d *delivery) produce(rings []clock.Ring) {
 	for i := range rings {
-		topic := d.link.target.deps.Topics(rings[i].Application)
+		topic := d.link.target.deps.Topics(rings[i].Receiver())
 		if topic == nil {
-			d.outcomes[i] = clock.Outcome{Kind: clock.Unsent, Reason: "the application has no topic"}
+			d.outcomes[i] = clock.NoReceiver(&rings[i], "topic")
 			continue
 		}
 		d.outcomes[i], d.records[i] = clock.Outcome{Kind: clock.Awaited}, recordOf(&rings[i], topic)

@@ -50,9 +50,9 @@ func (t *Target) Usable() error {
 // errNoTopic is the reason why the target does not accept an application.
 var errNoTopic = errors.New("the settings of the application name no topic")
 
-// Accepts returns nil if the application has a topic.
-func (t *Target) Accepts(application string) error {
-	if t.deps.Topics(application) == nil {
+// Accepts returns nil if the receiver has a topic.
+func (t *Target) Accepts(receiver string) error {
+	if t.deps.Topics(receiver) == nil && !clock.IsDestination(receiver) {
 		return errNoTopic
 	}
 	return nil

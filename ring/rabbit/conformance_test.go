@@ -14,7 +14,8 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	targettest.Run(t,
-		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Returned, LateTogether: true})
+		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Returned, LateTogether: true,
+			Destinations: true})
 }
 
 // conformanceBench is a session that reaches the broker through a proxy, with the queues of applications.

@@ -51,12 +51,15 @@ func (e *exchanges) refusedSince(exchange string, passed func(since time.Time) b
 	return r.reason
 }
 
-// destination returns the exchange and the routing key of a ring.
-func (s *Session) destination(r *clock.Ring) (exchange, routingKey string) {
+// destination returns the exchange and the routing key of a ring. known is false if the settings do not have its
+// destination.
+func (s *Session) destination(r *clock.Ring) (exchange, routingKey string, known bool) {
 	if r.Message != nil {
-		return r.Message.Exchange, r.Message.RoutingKey
+		return r.Message.Exchange, r.Message.RoutingKey, true
 	}
-	return s.destinations(r.Application).of(r.Application, s.cfg.Exchange)
+	d := s.destinations(r.Receiver())
+	exchange, routingKey = d.of(r.Application, s.cfg.Exchange)
+	return exchange, routingKey, d != nil || r.Destination == 0
 }
 
 // allows reports whether rings of applications may go to the exchange.
@@ -76,8 +79,12 @@ func (d *delivery) otherExchange(i int) string {
 func (d *delivery) address() {
 	for i := range d.rings {
 		t := &d.states[i]
-		t.exchange, t.routingKey = d.s.destination(&d.rings[i])
-		if d.rings[i].Message == nil && !d.s.allows(t.exchange) {
+		var known bool
+		t.exchange, t.routingKey, known = d.s.destination(&d.rings[i])
+		switch {
+		case !known:
+			t.outcome = clock.NoReceiver(&d.rings[i], "exchange")
+		case d.rings[i].Message == nil && !d.s.allows(t.exchange):
 			t.outcome = clock.Outcome{Kind: clock.Untaken,
 				Reason: fmt.Sprintf("exchange %q is not allowed (CLOCKD_AMQP_EXCHANGES)", t.exchange)}
 		}

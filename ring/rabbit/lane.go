@@ -217,8 +217,8 @@ func openChannel(open func(size int) (*wire.Channel, error), size int) (*channel
 
 // channelUse is what a channel is for during a delivery.
 type channelUse struct {
-	exchange    string // the other exchange that its rings go to; "": the session's own
-	application string // with a channel for each application
+	exchange string // the other exchange that its rings go to; "": the session's own
+	receiver string // with a channel for each receiver
 }
 
 // assignChannels gives each ring its channel: the lane's own channel, or with separate one channel for each
@@ -282,7 +282,7 @@ func (l *lane) channelUses(separate bool) []channelUse {
 	for i := range l.current.rings {
 		uses[i].exchange = l.current.otherExchange(i)
 		if separate {
-			uses[i].application = l.current.rings[i].Application
+			uses[i].receiver = l.current.rings[i].Receiver()
 		}
 	}
 	return uses

@@ -115,8 +115,8 @@ func (c *lastConfirms) noteEach(d *delivery, known []bool, note func(application
 		if d.states[i].outcome.Kind != clock.Confirmed || i < len(known) && known[i] {
 			continue
 		}
-		c.confirmed[d.rings[i].Application] = now
-		note(d.rings[i].Application, now)
+		c.confirmed[d.rings[i].Receiver()] = now
+		note(d.rings[i].Receiver(), now)
 	}
 }
 

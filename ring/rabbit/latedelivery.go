@@ -125,7 +125,7 @@ func (d *lateDelivery) giveUp() {
 		}
 		d.gaveUp = true
 		for i := range d.states {
-			if d.states[i].outcome.Kind == 0 && d.rings[i].Application == application {
+			if d.states[i].outcome.Kind == 0 && d.rings[i].Receiver() == application {
 				d.states[i].outcome = clock.Outcome{Kind: clock.Doubtful, Reason: givenUpReason}
 			}
 		}
@@ -224,7 +224,7 @@ func (d *lateDelivery) awaitedApplications() map[string]bool {
 	applications := map[string]bool{}
 	for i := range d.states {
 		if d.states[i].outcome.Kind == 0 {
-			applications[d.rings[i].Application] = true
+			applications[d.rings[i].Receiver()] = true
 		}
 	}
 	return applications

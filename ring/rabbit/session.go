@@ -19,7 +19,7 @@ import (
 type Deps struct {
 	// Destination returns where the rings of an application go, nil for the exchange of the session with the
 	// application as routing key. It must not block. Nil: all go there.
-	Destination func(application string) *Destination
+	Destination func(receiver string) *Destination
 
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -29,7 +29,7 @@ type Deps struct {
 // methods.
 type Session struct {
 	cfg          Config
-	destinations func(application string) *Destination // see Deps
+	destinations func(receiver string) *Destination // see Deps
 	broker       *wire.Broker
 	management   *management // nil without a ManagementURL
 	log          *slog.Logger
@@ -107,10 +107,10 @@ func (s *Session) Intake(setter inbox.Setter) *inbox.Intake {
 // was confirmed, and no connection is blocked. Otherwise the error is the reason. It contains no secret.
 func (s *Session) Usable() error { return s.health.usableErr() }
 
-// Accepts returns nil if the application's rings go to an exchange that is allowed. Only a ring shows whether a queue
-// is bound.
-func (s *Session) Accepts(application string) error {
-	exchange, _ := s.destinations(application).of(application, s.cfg.Exchange)
+// Accepts returns nil if the receiver's rings go to an exchange that is allowed. Only a ring shows whether a queue is
+// bound.
+func (s *Session) Accepts(receiver string) error {
+	exchange, _ := s.destinations(receiver).of("", s.cfg.Exchange)
 	if !s.allows(exchange) {
 		return fmt.Errorf("this node does not allow the exchange %q (CLOCKD_AMQP_EXCHANGES)", exchange)
 	}

@@ -19,6 +19,8 @@ type Engine struct {
 	LateTogether bool
 	// KnowsReceivers says that Accepts tells whether an application has a receiver.
 	KnowsReceivers bool
+	// Destinations says that settings have destinations of the target.
+	Destinations bool
 }
 
 // Bench is a target with its receivers.

@@ -32,6 +32,7 @@ func Run(t *testing.T, e Engine) {
 		{"a refused ring says why, and refuses no other", testRefused},
 		{"a ring without a receiver is not in doubt", testAbsent},
 		{"a receiver that comes is noticed", testReceiverComes},
+		{"alarms of a removed destination end", testRemovedDestination},
 		{"late replies become outcomes", testLate},
 		{"the end of the wait leaves doubt, and the copy has the same id", testEndOfWait},
 		{"without a wait late replies are in doubt", testNoWait},
@@ -209,6 +210,40 @@ func testAbsent(s *suite) {
 	s.want(all, outcomes, "a", s.Absent)
 	s.want(all, outcomes, "b", clock.Confirmed)
 	s.wantReceived(all, "b", 1)
+}
+
+// The rings of a destination that the settings do not have go nowhere: not to the receiver of their application either.
+func testRemovedDestination(s *suite) {
+	if !s.Destinations {
+		s.Log("this target has no destinations")
+		return
+	}
+	s.bench.Receive("a", Well)
+	s.bench.Receive("b", Well)
+	if err := s.bench.Target().Accepts(clock.ReceiverOf("a", 7)); err != nil {
+		s.Errorf("the destination is not accepted, so its alarms would wait: %v", err)
+	}
+	all := rings(5, "a", "b", "a")
+	for i := range all {
+		if i%3 == 0 {
+			all[i].Destination = 7
+		}
+	}
+	outcomes := s.deliver(s.lane(), all)
+	var delivered []clock.Ring
+	for i, o := range outcomes {
+		switch {
+		case i%3 != 0:
+			delivered = append(delivered, all[i])
+			if o.Kind != clock.Confirmed {
+				s.Errorf("ring %d is %s: %s", i, o.Kind, o.Reason)
+			}
+		case o != clock.NoReceiver(&all[i], ""):
+			s.Errorf("ring %d of the destination is %+v", i, o)
+		}
+	}
+	s.wantReceived(delivered, "a", 1)
+	s.wantReceived(delivered, "b", 1)
 }
 
 func testReceiverComes(s *suite) {

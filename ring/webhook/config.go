@@ -28,9 +28,9 @@ func (c Config) Validate() error { return c.Config.Validate("webhook") }
 
 // Deps are the parts that a Target works with.
 type Deps struct {
-	// Endpoints returns the endpoint of an application, nil if the application has none. It must not block. Any
+	// Endpoints returns the endpoint of a receiver (clock.ReceiverOf), nil if it has none. It must not block. Any
 	// goroutine may call it. A changed endpoint is another pointer; the caller then calls Target.EndpointsChanged.
-	Endpoints  func(application string) *Endpoint
+	Endpoints  func(receiver string) *Endpoint
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: the system's authorities
 	// Dial connects to the address of a receiver or a proxy, instead of a httpcall.Guard. Nil: a guard with

@@ -15,7 +15,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	targettest.Run(t,
-		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true})
+		targettest.Engine{Open: openConformance, Refused: clock.Nacked, Absent: clock.Unsent, KnowsReceivers: true, Destinations: true})
 }
 
 // conformanceBench is a target whose receivers are HTTP servers.

@@ -35,8 +35,8 @@ func New(cfg Config, deps Deps) (*Target, error) {
 	}
 	var err error
 	t.Target, err = httpcall.New(cfg.Config, httpcall.Deps{
-		Endpoint: func(application string) (httpcall.Endpoint, bool) {
-			e := deps.Endpoints(application)
+		Endpoint: func(receiver string) (httpcall.Endpoint, bool) {
+			e := deps.Endpoints(receiver)
 			return openEndpoint{Endpoint: e, target: t}, e != nil
 		},
 		Registerer: deps.Registerer, Dial: deps.Dial,

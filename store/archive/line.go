@@ -172,7 +172,7 @@ func checkAlarm(row engine.Row) error {
 	switch {
 	case a.Unreadable != "":
 		return errors.New(a.Unreadable)
-	case a.Priority < 0 || a.Priority > clock.MaxPriority || row.DueRank != int64(store.Rank(a.Target, a.Priority)):
+	case a.Priority < 0 || a.Priority > clock.MaxPriority || row.DueRank != int64(store.RankOf(&a.Content)):
 		return fmt.Errorf("column due_rank is %d, which does not fit priority %d", row.DueRank, a.Priority)
 	case row.DoubtTarget < 0 || row.DoubtTarget > math.MaxInt16:
 		return fmt.Errorf("column doubt_target is %d", row.DoubtTarget)
@@ -187,6 +187,7 @@ func checkAlarm(row engine.Row) error {
 		{"content_type", row.ContentType, clock.MaxContentType, true},
 		{"retry_policy", row.RetryPolicy, 128, true},
 		{"traceparent", row.Traceparent, clock.MaxTraceparent, true},
+		{"destination", row.Destination, clock.MaxApplication, true},
 		{"claim_id", row.ClaimID, maxClaimID, true},
 		{"past_generations", row.PastGenerations, clock.MaxPastGenerations, false},
 		{"last_error", row.LastError, clock.MaxReason, false},

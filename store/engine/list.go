@@ -162,7 +162,7 @@ func (s *Store) listByDue(ctx context.Context, l *list) error {
 func (s *Store) dueRange(l *list) store.DueQuery {
 	q := store.DueQuery{
 		From: store.Position{Time: max(0, l.query.DueAfter)}, Until: endOfDue(&l.query), Limit: l.query.Limit/32 + 2,
-		Only: store.AddresseesOf(l.query.Application), ScanLimit: dueScan, Shards: store.AllShards(s.ShardCount()),
+		Application: l.query.Application, ScanLimit: dueScan, Shards: store.AllShards(s.ShardCount()),
 	}
 	if after := l.query.After; !after.IsZero() {
 		q.From = store.Position{Time: after.DueTime, Rank: after.DueRank, ID: after.DueID}

@@ -187,7 +187,7 @@ func mergeClaims(claims []*claim) *store.Claim {
 
 // ringPosition returns the place in the due order that the ring's row had before the claim.
 func ringPosition(r *clock.Ring) store.Position {
-	return store.Position{Time: r.Before.NextTryTime, Rank: store.Rank(r.NamedTarget, r.Priority), ID: r.AlarmID}
+	return store.Position{Time: r.Before.NextTryTime, Rank: store.RankOfRing(r), ID: r.AlarmID}
 }
 
 // Settle settles the claims of all placements at once. A repeated call leaves out the claims that are settled. If only

@@ -47,6 +47,7 @@ type Row struct {
 	RepeatRule      string
 	RepeatState     string
 	PastGenerations string
+	Destination     string
 }
 
 // checkedColumns returns the columns that may be unreadable.
@@ -80,6 +81,7 @@ func (r *Row) Alarm() clock.Alarm {
 	if unreadable != "" {
 		r.replaceUnreadable(unreadable)
 	}
+	named := store.NamedOfRank(int(r.DueRank))
 	a := clock.Alarm{
 		ID:         r.ID,
 		Key:        clock.Key{Application: r.Application, BusinessID: r.BusinessID},
@@ -96,7 +98,8 @@ func (r *Row) Alarm() clock.Alarm {
 			MaxRings:     int(r.MaxRings),
 			Priority:     int(r.Priority),
 			Delivery:     clock.DeliveryMode(r.Delivery),
-			Target:       store.TargetOfRank(int(r.DueRank)),
+			Target:       named.Target,
+			Destination:  clock.Destination{Name: r.Destination, Number: named.Destination},
 			Repeat:       decoded.Schedule.Rule,
 			Local:        decoded.Schedule.Local,
 		},
@@ -143,7 +146,7 @@ func (r *Row) SetAlarm(a *clock.Alarm) {
 	r.AckTimeout = a.AckTimeout.Milliseconds()
 	r.MaxRings = int64(a.MaxRings)
 	r.Priority = int64(a.Priority)
-	r.DueRank = int64(store.Rank(a.Target, a.Priority))
+	r.DueRank = int64(store.RankOf(&a.Content))
 	r.Delivery = int64(a.Delivery)
 	r.Traceparent = a.Traceparent
 	r.RepeatRule = a.Schedule()
@@ -152,6 +155,7 @@ func (r *Row) SetAlarm(a *clock.Alarm) {
 	r.AnsweredBy = a.AnsweredBy
 	r.AnsweredAt = ToNull(a.AnsweredAt)
 	r.PastGenerations = string(a.Past)
+	r.Destination = a.Destination.Name
 }
 
 // SetRing sets id, generation and the columns that a ring changes. The other columns stay.
@@ -176,7 +180,7 @@ func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
 // repeat_state, which are short.
 func TextBytes(a *clock.Alarm) int {
 	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) +
-		len(a.Traceparent) + len(a.AnsweredBy) + len(a.Past)
+		len(a.Traceparent) + len(a.AnsweredBy) + len(a.Past) + len(a.Destination.Name)
 }
 
 // replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It
@@ -194,7 +198,7 @@ func (r *Row) replaceUnreadable(unreadable string) {
 	known(&r.Answer, int64(clock.NoAnswer), int64(clock.Touch), int64(clock.NoAnswer))
 	known(&r.InDoubt, 0, 1, 0)
 	if !store.ValidRank(int(r.DueRank)) {
-		r.DueRank = int64(store.Rank(clock.NoTarget, 0))
+		r.DueRank, r.Destination = int64(store.Rank(store.Named{}, 0)), ""
 	}
 	known(&r.AckTimeout, 0, clock.MaxAckTimeout.Milliseconds(), 0)
 	known(&r.TargetRingAt, 0, int64(clock.MaxInstant), 0)

@@ -39,7 +39,8 @@ func distinctRow(t *testing.T) Row {
 	}
 	progress := clock.Progress{Current: repeat.Occurrence{At: 5, Number: 2}, RingsBefore: 1, OccurrenceCounts: clock.OccurrenceCounts{Rung: 1}}
 	r.RepeatRule, r.RepeatState = rule.Encode(), progress.Encode()
-	r.Priority, r.DueRank, r.DoubtTarget = 4, int64(store.Rank(clock.TargetPull, 4)), int64(clock.TargetStream)
+	named := store.Named{Target: clock.TargetPull, Destination: 9}
+	r.Priority, r.DueRank, r.DoubtTarget = 4, int64(store.Rank(named, 4)), int64(clock.TargetStream)
 	return r
 }
 

@@ -37,7 +37,7 @@ func (s *Store) Expire(
 		return store.ExpiredPage{Next: next}, nil
 	}
 	claimed, err := s.Claim(ctx, store.ClaimRequest{
-		IDs: ending, Now: now, ClaimID: rand.Text(), NamedTargets: store.NamedTargets(rows), EndOnly: true,
+		IDs: ending, Now: now, ClaimID: rand.Text(), Named: store.NamedOf(rows), EndOnly: true,
 		Timeout: clock.AwaitTimeout,
 	})
 	if err != nil {

@@ -19,7 +19,8 @@ var repeatedStatements = []string{
 	dbsqlc.InsertAlarms, dbsqlc.RewriteAlarms, dbsqlc.AmendAlarms, dbsqlc.SettleAlarms, dbsqlc.InsertAttempts,
 	dbsqlc.InsertShards, dbsqlc.NextApplications,
 	dbsqlc.LockAlarms, dbsqlc.LockAlarmsBriefly, dbsqlc.LockAlarmsWaiting, dbsqlc.LockAlarmsAtOnce, dbsqlc.ReadAlarms,
-	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished,
+	dbsqlc.ListDue, dbsqlc.ListDueExcept, dbsqlc.ListDueOnly, dbsqlc.ListDueOfApplication,
+	dbsqlc.ListDueEnd, dbsqlc.ListOldest, dbsqlc.ListFinished,
 	dbsqlc.RestoreAlarms, dbsqlc.PutZones, dbsqlc.PutRepeating, dbsqlc.AddActs,
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/clockd/clockd/store/mysql/internal/dbsqlc"
 )
 
-// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept).
+// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept,
+// ListDueOfApplication).
 func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
 	return d.due(ctx, d.upkeep, q)
 }
@@ -19,17 +20,20 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 func (d *Driver) due(ctx context.Context, db dbsqlc.DBTX, q *store.DueQuery) ([]store.Due, error) {
 	switch {
 	case len(q.Only) > 0:
-		return unpackEntries(d.q.ListDueOnly(ctx, dueBulk(db, q, q.Only, q.Limit), dbsqlc.ListDueOnlyParams{}))
+		return unpackEntries(d.q.ListDueOnly(ctx, dueBulk(db, q, named(q.Only), q.Limit), dbsqlc.ListDueOnlyParams{}))
 	case len(q.Except) > 0:
-		return unpackEntries(d.q.ListDueExcept(ctx, dueBulk(db, q, q.Except, q.Limit), dbsqlc.ListDueExceptParams{}))
+		return unpackEntries(d.q.ListDueExcept(ctx, dueBulk(db, q, named(q.Except), q.Limit), dbsqlc.ListDueExceptParams{}))
+	case q.Application != "":
+		return unpackEntries(d.q.ListDueOfApplication(ctx, dueBulk(db, q, q.Application, q.Limit),
+			dbsqlc.ListDueOfApplicationParams{}))
 	default:
-		return unpackEntries(d.q.ListDue(ctx, dueBulk(db, q, nil, q.Limit), dbsqlc.ListDueParams{}))
+		return unpackEntries(d.q.ListDue(ctx, dueBulk(db, q, "", q.Limit), dbsqlc.ListDueParams{}))
 	}
 }
 
 // ReadDueEnds finds the end of a page with application names (ListDueEnd).
 func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
-	return unpackEntries(d.q.ListDueEnd(ctx, dueBulk(d.upkeep, q, nil, q.ScanLimit), dbsqlc.ListDueEndParams{}))
+	return unpackEntries(d.q.ListDueEnd(ctx, dueBulk(d.upkeep, q, "", q.ScanLimit), dbsqlc.ListDueEndParams{}))
 }
 
 // unpackEntries unpacks the rows of ListDue and its variants.
@@ -50,22 +54,27 @@ func unpackEntry(entry string) (store.Due, error) {
 	return d, p.End()
 }
 
-// dueBulk returns the bulk of ListDue or a variant. last is the last argument of the SELECT for a single shard.
-func dueBulk(db dbsqlc.DBTX, q *store.DueQuery, addressees []store.Addressee, last int) bulk {
-	return bulk{DBTX: db, rows: len(q.Shards), args: dueArgs(q, addressees, last)}
+// named returns addressees as ListDueOnly and ListDueExcept take them.
+func named(addressees []store.Addressee) string {
+	return strings.Join(store.AddresseeTexts(addressees), ",")
+}
+
+// dueBulk returns the bulk of ListDue or a variant. filter is what the variant compares, "" for ListDue. last is the
+// last argument of the SELECT for a single shard.
+func dueBulk(db dbsqlc.DBTX, q *store.DueQuery, filter string, last int) bulk {
+	return bulk{DBTX: db, rows: len(q.Shards), args: dueArgs(q, filter, last)}
 }
 
 // dueArgs returns the arguments of ListDue or a variant.
-func dueArgs(q *store.DueQuery, addressees []store.Addressee, last int) []any {
+func dueArgs(q *store.DueQuery, filter string, last int) []any {
 	args := make([]any, 0, 13*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
 	fromRank, untilRank := int64(q.From.Rank), int64(q.Until.Rank)
-	texts := strings.Join(store.AddresseeTexts(addressees), ",")
 	for _, shard := range q.Shards {
 		args = append(args, int64(shard), from, from, fromRank, fromRank, q.From.ID, until, until, untilRank, untilRank,
 			q.Until.ID)
-		if addressees != nil {
-			args = append(args, texts)
+		if filter != "" {
+			args = append(args, filter)
 		}
 		args = append(args, int64(last))
 	}

@@ -47,17 +47,22 @@ func hotStatements(ids []int64, keys []clock.Key) []hotStatement {
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)}, // two of the three ranges are empty here
 		{"due: except", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := dueBulk(db, planDue(shards), []store.Addressee{{Application: "nobody"}, {Application: "no-one"}}, 5)
+			b := dueBulk(db, planDue(shards), "nobody/0,no-one/0", 5)
 			_, err := s.q.ListDueExcept(ctx, b, dbsqlc.ListDueExceptParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"due: only", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			b := dueBulk(db, planDue(shards), []store.Addressee{{Application: "plan"}, {Application: "no-one"}}, 5)
+			b := dueBulk(db, planDue(shards), "plan/0,no-one/0", 5)
 			_, err := s.q.ListDueOnly(ctx, b, dbsqlc.ListDueOnlyParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
+		{"due: of an application", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
+			b := dueBulk(db, planDue(shards), "plan", 5)
+			_, err := s.q.ListDueOfApplication(ctx, b, dbsqlc.ListDueOfApplicationParams{})
+			return err
+		}, "alarm_due", true, 64 * (5 + 2)},
 		{"due: end", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {
-			_, err := s.q.ListDueEnd(ctx, dueBulk(db, planDue(shards), nil, 4), dbsqlc.ListDueEndParams{})
+			_, err := s.q.ListDueEnd(ctx, dueBulk(db, planDue(shards), "", 4), dbsqlc.ListDueEndParams{})
 			return err
 		}, "alarm_due", true, 64 * (5 + 2)},
 		{"overdue", func(ctx context.Context, s *Driver, db dbsqlc.DBTX) error {

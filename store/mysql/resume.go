@@ -15,14 +15,14 @@ import (
 // completely or not at all.
 type schemaProbe struct{ db *sql.Conn }
 
-// The statements and clauses that a migration may contain. UPDATE, DELETE and INSERT IGNORE run again after a kill:
-// write them so that a repetition changes nothing.
+// The statements and clauses that a migration may contain. UPDATE, DELETE, INSERT IGNORE and prepared statements run
+// again after a kill: write them so that a repetition changes nothing.
 var (
 	createTable = regexp.MustCompile(`(?s)^CREATE TABLE (\w+) \((.*)\) ENGINE`)
 	alterTable  = regexp.MustCompile(`(?s)^ALTER TABLE (\w+)\s(.*?);?$`)
 	createView  = regexp.MustCompile(`^CREATE (?:OR REPLACE )?VIEW `)
 	dropView    = regexp.MustCompile(`^DROP VIEW `)
-	changeRows  = regexp.MustCompile(`^(UPDATE|DELETE|INSERT IGNORE) `)
+	changeRows  = regexp.MustCompile(`^(UPDATE|DELETE|INSERT IGNORE|PREPARE|EXECUTE|DEALLOCATE PREPARE) `)
 
 	comment   = regexp.MustCompile(`--[^\n]*`)
 	column    = regexp.MustCompile(`(?m)^\s*(\w+)\s`)

@@ -9,7 +9,8 @@ import (
 	"github.com/clockd/clockd/store/postgresql/internal/dbsqlc"
 )
 
-// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept).
+// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept,
+// ListDueOfApplication).
 func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
 	shards := shardsOf(q.Shards)
 	db := d.inAny(shards, d.upkeep)
@@ -26,6 +27,15 @@ func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, e
 		named.Addressees = store.AddresseeTexts(q.Except)
 		rows, err := d.q.ListDueExcept(ctx, db, dbsqlc.ListDueExceptParams(named))
 		return engine.Column(rows, func(r *dbsqlc.ListDueExceptRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
+	}
+	if q.Application != "" {
+		rows, err := d.q.ListDueOfApplication(ctx, db, dbsqlc.ListDueOfApplicationParams{
+			Shards: named.Shards, FromTime: named.FromTime, FromRank: named.FromRank, FromID: named.FromID,
+			UntilTime: named.UntilTime, UntilRank: named.UntilRank, UntilID: named.UntilID, RowLimit: named.RowLimit,
+			Application: q.Application,
+		})
+		return engine.Column(rows,
+			func(r *dbsqlc.ListDueOfApplicationRow) store.Due { return dueOf((*dbsqlc.ListDueRow)(r)) }), err
 	}
 	rows, err := d.q.ListDue(ctx, db, dbsqlc.ListDueParams{
 		Shards: named.Shards, FromTime: named.FromTime, FromRank: named.FromRank, FromID: named.FromID,

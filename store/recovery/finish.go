@@ -125,7 +125,7 @@ func finishAtMostOnce(ctx context.Context, db Database, now clock.Instant, done 
 // the settlement adds the attempts, and moves repeating alarms to their next occurrence.
 func finishPage(ctx context.Context, db Database, now clock.Instant, rows []store.Due, done *Result) error {
 	request := store.ClaimRequest{Now: now, ClaimID: rand.Text(), AtMostOnce: true, MaxBytes: pageBytes,
-		NamedTargets: store.NamedTargets(rows)}
+		Named: store.NamedOf(rows)}
 	for i := range rows {
 		request.IDs = append(request.IDs, rows[i].ID)
 	}

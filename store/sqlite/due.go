@@ -10,34 +10,37 @@ import (
 	"github.com/clockd/clockd/store/sqlite/internal/dbsqlc"
 )
 
-// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept).
+// ReadDue reads the due index of all shards in one statement (ListDue, ListDueOnly, ListDueExcept,
+// ListDueOfApplication).
 func (d *Driver) ReadDue(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
 	switch {
 	case len(q.Only) > 0:
-		return d.scanDue(ctx, dbsqlc.ListDueOnly, q, q.Only, q.Limit)
+		return d.scanDue(ctx, dbsqlc.ListDueOnly, q, named(q.Only), q.Limit)
 	case len(q.Except) > 0:
-		return d.scanDue(ctx, dbsqlc.ListDueExcept, q, q.Except, q.Limit)
+		return d.scanDue(ctx, dbsqlc.ListDueExcept, q, named(q.Except), q.Limit)
+	case q.Application != "":
+		return d.scanDue(ctx, dbsqlc.ListDueOfApplication, q, q.Application, q.Limit)
 	}
-	return d.scanDue(ctx, dbsqlc.ListDue, q, nil, q.Limit)
+	return d.scanDue(ctx, dbsqlc.ListDue, q, "", q.Limit)
 }
 
 // ReadDueEnds finds the end of a page with application names (ListDueEnd).
 func (d *Driver) ReadDueEnds(ctx context.Context, q *store.DueQuery) ([]store.Due, error) {
-	return d.scanDue(ctx, dbsqlc.ListDueEnd, q, nil, q.ScanLimit)
+	return d.scanDue(ctx, dbsqlc.ListDueEnd, q, "", q.ScanLimit)
 }
 
-// scanDue runs ListDue or a variant. last is the last argument of its SELECT for a single shard.
+// scanDue runs ListDue or a variant. filter is what the variant compares, "" for ListDue. last is the last argument of
+// its SELECT for a single shard.
 func (d *Driver) scanDue(
-	ctx context.Context, query string, q *store.DueQuery, addressees []store.Addressee, last int,
+	ctx context.Context, query string, q *store.DueQuery, filter string, last int,
 ) ([]store.Due, error) {
 	args := make([]any, 0, 13*len(q.Shards))
 	from, until := int64(q.From.Time), int64(q.Until.Time)
-	texts := jsonTexts(store.AddresseeTexts(addressees))
 	for _, shard := range q.Shards {
 		args = append(args, shard, from, from, q.From.Rank, q.From.Rank, q.From.ID, until, until, q.Until.Rank,
 			q.Until.Rank, q.Until.ID)
-		if addressees != nil {
-			args = append(args, texts)
+		if filter != "" {
+			args = append(args, filter)
 		}
 		args = append(args, last)
 	}
@@ -61,8 +64,11 @@ func (d *Driver) scanDue(
 	return due, rows.Err()
 }
 
-// jsonTexts returns a JSON array of the texts of addressees. No character of these texts needs an escape.
-func jsonTexts(addressees []string) string { return `["` + strings.Join(addressees, `","`) + `"]` }
+// named returns addressees as ListDueOnly and ListDueExcept take them: a JSON array. No character of their texts needs
+// an escape.
+func named(addressees []store.Addressee) string {
+	return `["` + strings.Join(store.AddresseeTexts(addressees), `","`) + `"]`
+}
 
 // CountDue counts the due alarms in the due index (CountDue).
 func (d *Driver) CountDue(ctx context.Context, now clock.Instant, shards []int, limit int) (store.Overdue, error) {

@@ -44,6 +44,7 @@ var tables = map[string][]Column{
 		{"repeat_rule", false},
 		{"repeat_state", false},
 		{"past_generations", false},
+		{"destination", false},
 	},
 	"zoned_alarm": {
 		{"alarm_id", false},

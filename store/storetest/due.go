@@ -16,7 +16,8 @@ func testDue(t *testing.T, f *fixture) {
 	var ops []clock.Op
 	for i, id := range names("due", 300) {
 		ops = append(ops, set(id, t0+clock.Instant(i%5), inApplication([]string{app, "bank"}[i%2]), priority(i*i%10),
-			named([]clock.TargetKind{clock.NoTarget, clock.TargetPull, clock.TargetWebhook}[i%3])))
+			[]func(*clock.Set){named(clock.NoTarget), named(clock.TargetPull), named(clock.TargetWebhook),
+				toDestination(clock.TargetWebhook, "a", 1), toDestination(clock.TargetWebhook, "b", 200)}[i%5]))
 	}
 	f.set(t0, ops...)
 	f.set(t0, set("after", t0+5), set("finished", t0), set("paused", t0))
@@ -47,10 +48,11 @@ func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 		return slices.DeleteFunc(slices.Clone(due),
 			func(d store.Due) bool { return slices.Contains(addressees, d.Addressee()) != wanted })
 	}
-	bank, hooks := store.Addressee{Application: "bank"}, store.Addressee{Application: app, Target: clock.TargetWebhook}
+	bank, hooks := store.Addressee{Application: "bank"}, store.Named{Target: clock.TargetWebhook}.Of(app)
+	toB := store.Named{Target: clock.TargetWebhook, Destination: 200}.Of(app)
 	var many []store.Addressee
 	for _, name := range names("absent", store.MaxDueNames-1) {
-		many = append(many, store.Addressee{Application: name, Target: clock.TargetWebhook})
+		many = append(many, store.Named{Target: clock.TargetWebhook}.Of(name))
 	}
 	for _, size := range []struct{ limit, scan int }{{1, 1}, {3, 7}, {1000, 2}, {1000, 1000}} {
 		ask := func(only, except []store.Addressee) []store.Due {
@@ -60,7 +62,7 @@ func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 			})
 		}
 		what := fmt.Sprintf("rows by pages of %d of %d entries a shard", size.limit, size.scan)
-		lists := [][]store.Addressee{{bank, hooks}, {bank}, {hooks}, append([]store.Addressee{hooks}, many...)}
+		lists := [][]store.Addressee{{bank, hooks, toB}, {bank}, {hooks}, {toB}, append([]store.Addressee{hooks}, many...)}
 		if size.scan == 1 { // hundreds of pages
 			lists = lists[:1]
 		}
@@ -68,6 +70,9 @@ func testDueNames(t *testing.T, f *fixture, due []store.Due) {
 			same(t, fmt.Sprintf("%s: only %v", what, addressees), ask(addressees, nil), with(true, addressees...))
 			same(t, fmt.Sprintf("%s: all but %v", what, addressees), ask(nil, addressees), with(false, addressees...))
 		}
+		same(t, what+": of an application", f.readPages(store.DueQuery{
+			Shards: f.shards(), Until: store.Position{Time: t0 + 5}, Limit: size.limit, ScanLimit: size.scan, Application: app,
+		}), slices.DeleteFunc(slices.Clone(due), func(d store.Due) bool { return d.Application != app }))
 	}
 	var all []store.Addressee
 	for _, d := range due {
@@ -99,7 +104,7 @@ func (f *fixture) dueRows(selects func(clock.Alarm) bool) []store.Due {
 
 // dueRowOf returns the due index's entry of an alarm.
 func dueRowOf(a *clock.Alarm) store.Due {
-	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: store.Rank(a.Target, a.Priority), Shard: a.Shard,
+	return store.Due{ID: a.ID, NextTryTime: a.NextTryTime, Rank: store.RankOf(&a.Content), Shard: a.Shard,
 		Application: a.Application}
 }
 

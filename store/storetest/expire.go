@@ -128,7 +128,7 @@ func testExpireMoves(t *testing.T, f *fixture) {
 	same(t, "ended", len(page.Ended), 0)
 	same(t, "moved", page.Moved,
 		[]store.Due{{ID: ids[0], NextTryTime: t0.Add(5 * time.Minute),
-			Rank: store.Rank(clock.NoTarget, ringing.Priority), Shard: ringing.Shard, Application: app}})
+			Rank: store.Rank(store.Named{}, ringing.Priority), Shard: ringing.Shard, Application: app}})
 	moved := f.get("ever")
 	same(t, "state", moved.State, clock.Scheduled)
 	same(t, "next try", moved.NextTryTime, t0.Add(5*time.Minute))

@@ -79,6 +79,13 @@ func named(target clock.TargetKind) func(*clock.Set) {
 	return func(s *clock.Set) { s.Target = target }
 }
 
+// toDestination names a destination whose number the settings have given.
+func toDestination(target clock.TargetKind, name string, number int) func(*clock.Set) {
+	return func(s *clock.Set) {
+		s.Target, s.Destination = target, clock.Destination{Name: name, Number: number}
+	}
+}
+
 func onlyIf(c clock.Condition) func(*clock.Set) {
 	return func(s *clock.Set) { s.If = c }
 }

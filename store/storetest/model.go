@@ -207,10 +207,10 @@ func (m *model) claim(rt *rapid.T) {
 		r.MaxBytes = rapid.SampledFrom([]int{1, 20, 1 << 20}).Draw(rt, "max bytes")
 	}
 	r.AtMostOnce = rapid.Bool().Draw(rt, "once")
-	r.NamedTargets = map[int64]clock.TargetKind{}
+	r.Named = map[int64]store.Named{}
 	for _, row := range m.rows {
 		if rapid.IntRange(0, 9).Draw(rt, "knows the target") > 0 {
-			r.NamedTargets[row.ID] = row.Target
+			r.Named[row.ID] = store.NamedBy(&row.Content)
 		}
 	}
 	c, err := m.f.tryClaim(r)
@@ -231,7 +231,7 @@ func (m *model) checkClaim(rt *rapid.T, c *claim) {
 	ended, deferred, once := []store.EndedAlarm{}, []int64{}, []int64{}
 	size := 0
 	for _, row := range m.dueRows() {
-		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] || r.NamedTargets[row.ID] != row.Target {
+		if !slices.Contains(r.IDs, row.ID) || m.held[row.Key] || r.Named[row.ID] != store.NamedBy(&row.Content) {
 			continue
 		}
 		if e, ends := m.endRow(row); ends {

@@ -68,33 +68,41 @@ func testDoubtTarget(t *testing.T, f *fixture) {
 // that the report shows these targets.
 func testNamedTargets(t *testing.T, f *fixture) {
 	ids := f.set(t0, set("hook", t0, named(clock.TargetWebhook)), set("none", t0),
-		set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)))
-	hook, none, moved, old := ids[0], ids[1], ids[2], ids[3]
+		set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)),
+		set("one", t0, toDestination(clock.TargetWebhook, "one", 1)),
+		set("last", t0, toDestination(clock.TargetPull, "the.last_1", 255)), // fits the column
+		set("other", t0, toDestination(clock.TargetGRPC, "one", 2)))
+	hook, none, moved, old, one, last, other := ids[0], ids[1], ids[2], ids[3], ids[4], ids[5], ids[6]
 	f.set(t0, set("moved", t0, named(clock.TargetStream))) // in the millisecond of the first set: as if it were fresh
-	f.set(t0+1, set("old", t0))
+	f.set(t0+1, set("old", t0), set("other", t0, toDestination(clock.TargetGRPC, "two", 3)))
 	same(t, "target of a set that names another", f.get("moved").Target, clock.TargetStream)
 	same(t, "target of a set that names none", f.get("old").Target, clock.NoTarget)
 	same(t, "alarm_report", f.report("SELECT business_id, target FROM alarm_report ORDER BY business_id"), [][]string{
-		{"hook", "webhook"}, {"moved", "stream"}, {"none", "NULL"}, {"old", "NULL"},
+		{"hook", "webhook"}, {"last", "pull/the.last_1"}, {"moved", "stream"}, {"none", "NULL"}, {"old", "NULL"},
+		{"one", "webhook/one"}, {"other", "grpc/two"},
 	})
-	claimNamed := func(targets map[int64]clock.TargetKind) *claim {
+	claimNamed := func(named map[int64]store.Named) *claim {
 		r := f.request(t0+2, ids...)
-		r.NamedTargets = targets
+		r.Named = named
 		return f.claimRequest(r)
 	}
-	c := claimNamed(map[int64]clock.TargetKind{hook: clock.TargetStream, none: clock.TargetStream,
-		moved: clock.TargetPull, old: clock.TargetPull}).wantRings()
+	hooks, pulls := store.Named{Target: clock.TargetWebhook}, store.Named{Target: clock.TargetPull}
+	toOne := store.Named{Target: clock.TargetWebhook, Destination: 1}
+	toLast := store.Named{Target: clock.TargetPull, Destination: 255}
+	c := claimNamed(map[int64]store.Named{hook: {Target: clock.TargetStream}, none: {Target: clock.TargetStream},
+		moved: pulls, old: pulls, one: hooks, last: pulls, other: {Target: clock.TargetGRPC, Destination: 2}}).wantRings()
 	same(t, "rows for other targets", len(c.Elsewhere), 0)
-	c = claimNamed(map[int64]clock.TargetKind{hook: clock.TargetWebhook, moved: clock.TargetPull})
-	same(t, "rings", len(c.Rings), 3)
+	wanted := map[int64]store.Named{hook: hooks, moved: pulls, one: toOne, last: toLast}
+	c = claimNamed(wanted)
+	same(t, "rings", len(c.Rings), 5)
 	for i := range c.Rings {
 		r := &c.Rings[i]
-		same(t, "target of the ring", r.NamedTarget,
-			map[int64]clock.TargetKind{hook: clock.TargetWebhook, none: clock.NoTarget, old: clock.NoTarget}[r.AlarmID])
+		same(t, "what the ring's alarm names", store.NamedByRing(r), wanted[r.AlarmID])
 	}
 	c.settle(t0+3, everyRing(clock.Confirmed))
-	claimNamed(map[int64]clock.TargetKind{moved: clock.TargetStream}).wantRings(moved).settle(t0+3,
-		everyRing(clock.Confirmed))
+	c = claimNamed(map[int64]store.Named{moved: {Target: clock.TargetStream},
+		other: {Target: clock.TargetGRPC, Destination: 3}})
+	c.wantRings(moved, other).settle(t0+3, everyRing(clock.Confirmed))
 }
 
 // testTargetOfLostClaim demands that a two-phase claim that was lost with its node is repeated at its target.

@@ -59,7 +59,8 @@ func testRewrite(t *testing.T, f *fixture) {
 	repeated := set("a", t0+7, payload([]byte{0, 1, 2}), latestRingAt(t0+9), acknowledgedWithin(time.Minute, 3),
 		retryLimit(7), priority(4), atMostOnce, named(clock.TargetStream), repeating(t0+7, nil))
 	repeated.Set.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	local := set("a", t0, localTime("2027-03-28T02:30:00", "Europe/Berlin"))
+	local := set("a", t0, localTime("2027-03-28T02:30:00", "Europe/Berlin"),
+		toDestination(clock.TargetKafka, "audit", 12))
 	old := reflect.ValueOf(before.Set.Content)
 	for i := range old.NumField() {
 		changes := func(op clock.Op) bool {

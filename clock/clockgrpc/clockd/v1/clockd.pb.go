@@ -981,7 +981,7 @@ type AlarmSpec struct {
 	// What happens to a ring whose arrival is unknown.
 	Delivery Delivery `protobuf:"varint,15,opt,name=delivery,proto3,enum=clockd.v1.Delivery" json:"delivery,omitempty"`
 	// Name of the target that the rings go to: amqp, stream, webhook, kafka, grpc or pull. Empty: the target of the application. The settings of the
-	// application must allow the target.
+	// application must allow the target. A target, a slash and a name is a destination of the settings: webhook/refunds.
 	Target        string `protobuf:"bytes,16,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1361,7 +1361,7 @@ type Alarm struct {
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,28,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// Time at which the alarm was over. Absent before.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	// Target that the set named. Empty: none.
+	// Target that the set named, with the destination if it named one. Empty: none.
 	Target string `protobuf:"bytes,31,opt,name=target,proto3" json:"target,omitempty"`
 	// Rule of a repeating alarm, in the form that a set accepts. Absent: the alarm rings once.
 	Repeat *Repeat `protobuf:"bytes,32,opt,name=repeat,proto3" json:"repeat,omitempty"`

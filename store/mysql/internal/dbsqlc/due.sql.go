@@ -329,6 +329,69 @@ func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptP
 	return items, nil
 }
 
+const ListDueOfApplication = `-- name: ListDueOfApplication :many
+/*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
+ WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))
+   AND (next_try_time < ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank < ? OR due_rank = ? AND id < ?))
+   AND application = ?
+ ORDER BY next_try_time, finished_at, due_rank, id LIMIT ?)/*NEXT UNION ALL FIRST*/
+`
+
+type ListDueOfApplicationParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Application   string
+	Limit         int32
+}
+
+// Like ListDue, only the entries of one application.
+// Index: alarm_due alone, as a range. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueOfApplication(ctx context.Context, db DBTX, arg ListDueOfApplicationParams) ([]string, error) {
+	rows, err := db.QueryContext(ctx, ListDueOfApplication,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.Application,
+		arg.Limit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
+			return nil, err
+		}
+		items = append(items, packed)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListDueOnly = `-- name: ListDueOnly :many
 /*FIRST*/(SELECT CONCAT_WS(' ', shard, next_try_time, due_rank, id, application) AS packed FROM alarm FORCE INDEX (alarm_due)
  WHERE shard = ? AND (next_try_time > ? OR next_try_time = ? AND finished_at IS NULL AND (due_rank > ? OR due_rank = ? AND id >= ?))

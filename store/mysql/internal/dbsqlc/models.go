@@ -81,6 +81,7 @@ type Alarm struct {
 	RepeatRule      string
 	RepeatState     string
 	PastGenerations string
+	Destination     string
 }
 
 type AlarmReport struct {
@@ -108,7 +109,7 @@ type AlarmReport struct {
 	CreateTime               interface{}
 	UpdateTime               interface{}
 	FinishedAt               interface{}
-	Target                   interface{}
+	Target                   string
 	RepeatRule               interface{}
 	Occurrence               interface{}
 	OccurrenceAt             interface{}

@@ -102,7 +102,7 @@ UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
 FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
 WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
-RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
 `
 
 type CancelScheduledParams struct {
@@ -160,6 +160,7 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 			&i.RepeatRule,
 			&i.RepeatState,
 			&i.PastGenerations,
+			&i.Destination,
 		); err != nil {
 			return nil, err
 		}
@@ -295,7 +296,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
 `
 
 type GetAlarmParams struct {
@@ -343,6 +344,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.RepeatRule,
 		&i.RepeatState,
 		&i.PastGenerations,
+		&i.Destination,
 	)
 	return i, err
 }
@@ -350,11 +352,11 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :many
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), COALESCE(n.retry_policy, ''), COALESCE(n.ack_timeout, 0), n.max_rings,
        n.priority, COALESCE(n.traceparent, ''), n.create_time, n.create_time, COALESCE(n.delivery, 0), n.due_rank,
-       COALESCE(n.repeat_rule, ''), COALESCE(n.repeat_state, '')
+       COALESCE(n.repeat_rule, ''), COALESCE(n.repeat_state, ''), COALESCE(n.destination, '')
 FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($2::varchar[]) AS business_id,
              unnest($3::smallint[]) AS shard,
@@ -375,7 +377,8 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($18::smallint[]) AS delivery,
              unnest($19::smallint[]) AS due_rank,
              unnest($20::varchar[]) AS repeat_rule,
-             unnest($21::varchar[]) AS repeat_state) n
+             unnest($21::varchar[]) AS repeat_state,
+             unnest($22::varchar[]) AS destination) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id
 `
@@ -402,6 +405,7 @@ type InsertAlarmsParams struct {
 	DueRank      []int64
 	RepeatRule   []string
 	RepeatState  []string
+	Destination  []string
 }
 
 // Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
@@ -433,6 +437,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.DueRank,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.Destination,
 	)
 	if err != nil {
 		return nil, err
@@ -453,7 +458,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND (cardinality($5::smallint[]) = 0 OR state = ANY($5::smallint[]))
@@ -524,6 +529,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.RepeatRule,
 			&i.RepeatState,
 			&i.PastGenerations,
+			&i.Destination,
 		); err != nil {
 			return nil, err
 		}
@@ -658,7 +664,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -717,6 +723,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 			&i.RepeatRule,
 			&i.RepeatState,
 			&i.PastGenerations,
+			&i.Destination,
 		); err != nil {
 			return nil, err
 		}
@@ -729,7 +736,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -788,6 +795,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 			&i.RepeatRule,
 			&i.RepeatState,
 			&i.PastGenerations,
+			&i.Destination,
 		); err != nil {
 			return nil, err
 		}
@@ -854,7 +862,7 @@ func (q *Queries) NextAttentionApplication(ctx context.Context, db DBTX, after s
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -912,6 +920,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams)
 			&i.RepeatRule,
 			&i.RepeatState,
 			&i.PastGenerations,
+			&i.Destination,
 		); err != nil {
 			return nil, err
 		}
@@ -932,7 +941,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state,
-    past_generations = c.past_generations
+    past_generations = c.past_generations, destination = c.destination
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
@@ -961,7 +970,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($26::smallint[]) AS due_rank,
              unnest($27::varchar[]) AS repeat_rule,
              unnest($28::varchar[]) AS repeat_state,
-             unnest($29::varchar[]) AS past_generations) c
+             unnest($29::varchar[]) AS past_generations,
+             unnest($30::varchar[]) AS destination) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
@@ -995,6 +1005,7 @@ type RewriteAlarmsParams struct {
 	RepeatRule      []string
 	RepeatState     []string
 	PastGenerations []string
+	Destination     []string
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -1031,6 +1042,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RepeatRule,
 		arg.RepeatState,
 		arg.PastGenerations,
+		arg.Destination,
 	)
 	if err != nil {
 		return 0, err

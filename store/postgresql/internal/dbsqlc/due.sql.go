@@ -356,6 +356,79 @@ func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptP
 	return items, nil
 }
 
+const ListDueOfApplication = `-- name: ListDueOfApplication :many
+SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
+FROM (SELECT unnest($1::smallint[]) AS shard) s
+CROSS JOIN LATERAL (
+    SELECT a.shard, a.next_try_time::bigint AS next_try_time, a.due_rank, a.id, a.application
+    FROM alarm a
+    WHERE a.shard = s.shard /* in a.shard */ AND a.next_try_time IS NOT NULL
+      AND (a.next_try_time, a.due_rank, a.id) >= ($2::bigint, $3::smallint, $4::bigint)
+      AND (a.next_try_time, a.due_rank, a.id) < ($5::bigint, $6::smallint, $7::bigint)
+      AND a.application = $8::varchar
+    ORDER BY a.next_try_time, a.due_rank, a.id
+    LIMIT $9
+) d
+`
+
+type ListDueOfApplicationParams struct {
+	Shards      []int64
+	FromTime    int64
+	FromRank    int64
+	FromID      int64
+	UntilTime   int64
+	UntilRank   int64
+	UntilID     int64
+	Application string
+	RowLimit    int32
+}
+
+type ListDueOfApplicationRow struct {
+	Shard       int64
+	NextTryTime int64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Like ListDue, only the entries of one application.
+// Index: alarm_due alone. Rows: up to row_limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueOfApplication(ctx context.Context, db DBTX, arg ListDueOfApplicationParams) ([]ListDueOfApplicationRow, error) {
+	rows, err := db.Query(ctx, ListDueOfApplication,
+		arg.Shards,
+		arg.FromTime,
+		arg.FromRank,
+		arg.FromID,
+		arg.UntilTime,
+		arg.UntilRank,
+		arg.UntilID,
+		arg.Application,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueOfApplicationRow
+	for rows.Next() {
+		var i ListDueOfApplicationRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListDueOnly = `-- name: ListDueOnly :many
 SELECT d.shard, d.next_try_time, d.due_rank, d.id, d.application
 FROM (SELECT unnest($1::smallint[]) AS shard) s

@@ -230,7 +230,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm WHERE application = ?1 AND business_id = ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE application = ?1 AND business_id = ?2
 `
 
 type GetAlarmParams struct {
@@ -278,6 +278,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.RepeatRule,
 		&i.RepeatState,
 		&i.PastGenerations,
+		&i.Destination,
 	)
 	return i, err
 }
@@ -285,8 +286,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :execresult
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 `
 
@@ -313,6 +314,7 @@ type InsertAlarmsParams struct {
 	DueRank      int64
 	RepeatRule   string
 	RepeatState  string
+	Destination  string
 }
 
 // Inserts one set as a new row, or nothing if the key exists. The statement is prepared once and run for each row of a group.
@@ -341,11 +343,12 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.DueRank,
 		arg.RepeatRule,
 		arg.RepeatState,
+		arg.Destination,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
@@ -415,6 +418,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.RepeatRule,
 			&i.RepeatState,
 			&i.PastGenerations,
+			&i.Destination,
 		); err != nil {
 			return nil, err
 		}
@@ -611,8 +615,8 @@ SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
     due_rank = ?17, delivery = ?18, traceparent = ?19, claim_id = ?20,
     rung_at = ?21, answer = 0, answered_by = '', answered_at = NULL, update_time = ?22,
     finished_at = ?23, repeat_rule = ?24, repeat_state = ?25,
-    past_generations = ?26
-WHERE id = ?27 AND generation = ?28 AND state = ?29
+    past_generations = ?26, destination = ?27
+WHERE id = ?28 AND generation = ?29 AND state = ?30
 `
 
 type RewriteAlarmsParams struct {
@@ -642,6 +646,7 @@ type RewriteAlarmsParams struct {
 	RepeatRule      string
 	RepeatState     string
 	PastGenerations string
+	Destination     string
 	ID              int64
 	OldGeneration   int64
 	OldState        int64
@@ -678,6 +683,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RepeatRule,
 		arg.RepeatState,
 		arg.PastGenerations,
+		arg.Destination,
 		arg.ID,
 		arg.OldGeneration,
 		arg.OldState,

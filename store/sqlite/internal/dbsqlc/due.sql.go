@@ -370,6 +370,84 @@ func (q *Queries) ListDueExcept(ctx context.Context, db DBTX, arg ListDueExceptP
 	return items, nil
 }
 
+const ListDueOfApplication = `-- name: ListDueOfApplication :many
+SELECT shard, next_try_time, due_rank, id, application FROM (
+    SELECT shard, next_try_time, due_rank, id, application FROM alarm
+    WHERE shard = ? AND next_try_time >= ? AND (next_try_time > ? OR due_rank > ? OR due_rank = ? AND id >= ?)
+      AND next_try_time <= ? AND (next_try_time < ? OR due_rank < ? OR due_rank = ? AND id < ?)
+      AND application = ?
+    ORDER BY next_try_time, due_rank, id LIMIT CAST(? AS INTEGER))
+`
+
+type ListDueOfApplicationParams struct {
+	Shard         int64
+	NextTryTime   sql.NullInt64
+	NextTryTime_2 sql.NullInt64
+	DueRank       int64
+	DueRank_2     int64
+	ID            int64
+	NextTryTime_3 sql.NullInt64
+	NextTryTime_4 sql.NullInt64
+	DueRank_3     int64
+	DueRank_4     int64
+	ID_2          int64
+	Application   string
+	Column13      int64
+}
+
+type ListDueOfApplicationRow struct {
+	Shard       int64
+	NextTryTime sql.NullInt64
+	DueRank     int64
+	ID          int64
+	Application string
+}
+
+// Like ListDue, only the entries of one application.
+// Index: alarm_due alone. Rows: up to the limit for each shard, taken from the entries before the end that ListDueEnd found.
+func (q *Queries) ListDueOfApplication(ctx context.Context, db DBTX, arg ListDueOfApplicationParams) ([]ListDueOfApplicationRow, error) {
+	rows, err := db.QueryContext(ctx, ListDueOfApplication,
+		arg.Shard,
+		arg.NextTryTime,
+		arg.NextTryTime_2,
+		arg.DueRank,
+		arg.DueRank_2,
+		arg.ID,
+		arg.NextTryTime_3,
+		arg.NextTryTime_4,
+		arg.DueRank_3,
+		arg.DueRank_4,
+		arg.ID_2,
+		arg.Application,
+		arg.Column13,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDueOfApplicationRow
+	for rows.Next() {
+		var i ListDueOfApplicationRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.NextTryTime,
+			&i.DueRank,
+			&i.ID,
+			&i.Application,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListDueOnly = `-- name: ListDueOnly :many
 SELECT shard, next_try_time, due_rank, id, application FROM (
     SELECT shard, next_try_time, due_rank, id, application FROM alarm

@@ -81,6 +81,7 @@ type Alarm struct {
 	RepeatRule      string
 	RepeatState     string
 	PastGenerations string
+	Destination     string
 }
 
 type AlarmReport struct {
