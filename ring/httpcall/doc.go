@@ -25,9 +25,10 @@
 //     (load.hasRoom).
 //  5. Bodies that are under way over one HTTP/2 connection fit its first window together. So a receiver that reads no
 //     body keeps the window from no other one (transports).
-//  6. No request is repeated after a byte of it may have arrived, whatever its headers say (SetHeader). There is one
-//     exception: net/http repeats a request over HTTP/2 that the receiver has not begun (GOAWAY, REFUSED_STREAM) or has
-//     reset with PROTOCOL_ERROR. A ring that rings at most once is in doubt then, and not repeated (RequestWrite).
+//  6. No request is repeated after a byte of it may have arrived, whatever its headers (SetHeader) and its method say.
+//     There is one exception: net/http repeats a request over HTTP/2 that the receiver has not begun (GOAWAY,
+//     REFUSED_STREAM) or has reset with PROTOCOL_ERROR. A ring that rings at most once is in doubt then, and not
+//     repeated (RequestWrite).
 //  7. Replies that are not within patience (250 ms; less for a receiver that is usually quick) are awaited, up to the
 //     timeout of the endpoint. A shared batch does not wait for a slow receiver at all, until a reply comes within
 //     patience again. Rings without a slot are untaken.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/clockd/clockd/clock"
@@ -11,7 +12,7 @@ import (
 // Endpoint says how the rings of one application are sent as HTTP requests. It does not change.
 type Endpoint struct {
 	URL         string            // absolute, http or https
-	Method      string            // POST, PUT or PATCH
+	Method      string            // POST, PUT or PATCH; GET and DELETE have no body
 	Headers     map[string]string // further headers of each request; nil: none
 	Body        Body
 	Timeout     time.Duration // time for the whole request, from its begin to the head of the response
@@ -45,9 +46,9 @@ var Part = &settings.Part[Endpoint]{
 	Fields: []settings.Field[Endpoint]{
 		httpcall.URLField("Where requests go.", "https://shop.example/rings",
 			func(e *Endpoint) *string { return &e.URL }, nil),
-		// The HTTP client repeats none of these methods by itself once a byte was written.
-		settings.Choice(settings.FieldInfo{Name: "method", Help: "Method of the requests."},
-			func(e *Endpoint) *string { return &e.Method }, "POST", "PUT", "PATCH"),
+		settings.Choice(settings.FieldInfo{Name: "method", Help: "Method of the requests. GET and DELETE have no body."},
+			func(e *Endpoint) *string { return &e.Method }, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodGet, http.MethodDelete),
 		httpcall.HeadersField(settings.FieldInfo{Name: "headers", Flag: "header", Help: "Further headers of each request."},
 			func(e *Endpoint) *map[string]string { return &e.Headers }, nil),
 		settings.Choice(settings.FieldInfo{
@@ -68,4 +69,13 @@ var Part = &settings.Part[Endpoint]{
 			return nil
 		}),
 	},
+	Check: func(e *Endpoint) error {
+		if !e.hasBody() && e.Body == EnvelopeBody {
+			return clock.Invalid(clock.CodeAmbiguous, "body", "the method "+e.Method+" has no body: leave body out")
+		}
+		return nil
+	},
 }
+
+// hasBody reports whether the requests have a body.
+func (e *Endpoint) hasBody() bool { return e.Method != http.MethodGet && e.Method != http.MethodDelete }

@@ -11,10 +11,14 @@ import (
 	"github.com/clockd/clockd/clock"
 )
 
-// A request that a receiver may have got is not repeated, whatever headers its endpoint has.
-func TestRequestWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
+// A request that a receiver may have got is not repeated, whatever headers and method its endpoint has.
+func TestRequestThatMayHaveArrivedIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Idempotency-Key", "x-idempotency-key"} {
+	for _, c := range []struct{ method, name string }{
+		{"POST", "Idempotency-Key"}, {"POST", "x-idempotency-key"}, {"GET", "x-key"}, {"GET", "Idempotency-Key"},
+		{"DELETE", "x-key"}, {"PUT", "x-key"},
+	} {
+		name := c.name
 		b := openTarget(t)
 		var requests atomic.Int32
 		keys := make(chan string, 100)
@@ -34,17 +38,17 @@ func TestRequestWithAnIdempotencyKeyIsNotRepeated(t *testing.T) {
 			}
 		})
 		e := b.endpoints.get("shop")
-		b.point("shop", e.URL, func(e *Endpoint) { e.Headers = map[string]string{name: "key"} })
+		b.point("shop", e.URL, func(e *Endpoint) { e.Method, e.Headers = c.method, map[string]string{name: "key"} })
 		wantKinds(t, b.deliver(rings("shop", 1)...), clock.Confirmed)
 		b.waitForSlots()
 		if got := b.deliver(rings("shop", 1)...)[0]; got.Kind != clock.Doubtful || !got.Counted {
-			t.Errorf("%s: got %+v", name, got)
+			t.Errorf("%v: got %+v", c, got)
 		}
 		if requests.Load() != 2 {
-			t.Errorf("%s: %d requests, want 2", name, requests.Load())
+			t.Errorf("%v: %d requests, want 2", c, requests.Load())
 		}
 		if key := <-keys; key != "key" {
-			t.Errorf("%s: the receiver got the key %q", name, key)
+			t.Errorf("%v: the receiver got the key %q", c, key)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -71,7 +72,10 @@ func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 // request returns the request of a ring, and its body. The timestamp is the time of the claim, by the database's clock.
 func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 	content, contentType := r.Payload, r.ContentType
-	if s.endpoint.Body == EnvelopeBody {
+	switch {
+	case !s.endpoint.hasBody():
+		content = nil
+	case s.endpoint.Body == EnvelopeBody:
 		var err error
 		if content, err = envelope(r); err != nil {
 			return nil, nil, err
@@ -84,19 +88,32 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 		ContentLength: int64(len(content)), Body: http.NoBody,
 	}
 	body := httpcall.NewBody(content)
-	if len(content) > 0 {
+	switch {
+	case len(content) > 0:
 		req.GetBody = body.Reader
 		req.Body, _ = body.Reader()
+	case req.Method == http.MethodGet:
+		// net/http repeats a GET whose connection has ended without a response, if it knows that it has no body.
+		req.Body = unknownBody{}
 	}
 	id, seconds := r.MessageID(), int64(r.RungAt)/1000
 	set := req.Header.Set
-	set("Content-Type", contentType)
+	if s.endpoint.hasBody() {
+		set("Content-Type", contentType)
+	}
 	set(headerID, id)
 	set(headerTimestamp, strconv.FormatInt(seconds, 10))
 	set(headerSignature, signatures(s.keys, id, seconds, content))
 	httpcall.SetRing(req.Header, r)
 	return req, body, nil
 }
+
+// unknownBody is an empty body that net/http does not know to be empty.
+type unknownBody struct{}
+
+func (unknownBody) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (unknownBody) Close() error { return nil }
 
 // ringEnvelope is the JSON of a ring, with the names of the stream's events. The payload follows the last member.
 type ringEnvelope struct {

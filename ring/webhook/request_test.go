@@ -229,3 +229,37 @@ func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 		}
 	}
 }
+
+// Requests of GET and DELETE have no body, over HTTP/1 and HTTP/2, and a signature of the empty body.
+func TestMethodsWithoutABody(t *testing.T) {
+	t.Parallel()
+	verifier, err := standardwebhooks.NewWebhook(string(newSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, http2 := range []bool{false, true} {
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			got := &recorder{}
+			sizes := make(chan int64, 10)
+			server, trust := secureServer(t, func(w http.ResponseWriter, r *http.Request) {
+				sizes <- r.ContentLength
+				got.ServeHTTP(w, r)
+			}, http2)
+			b := openTarget(t, trust, dialTo(server))
+			b.point("shop", "https://example.com/orders?x=1", func(e *Endpoint) { e.Method = method })
+			ring := fullRing()
+			wantKinds(t, b.deliver(ring), clock.Confirmed)
+			r := got.take(t)
+			if r.method != method || len(r.body) > 0 || r.header.Get("Content-Type") != "" || r.path != "/orders?x=1" ||
+				r.header.Get("X-Clockd-Business-Id") == "" {
+				t.Errorf("http2 %t, %s: %+v", http2, method, r)
+			}
+			if size := <-sizes; size > 0 || !http2 && size != 0 {
+				t.Errorf("http2 %t, %s: a body of %d bytes is announced", http2, method, size)
+			}
+			if err := verifier.VerifyIgnoringTimestamp(r.body, r.header); err != nil {
+				t.Errorf("http2 %t, %s: %v", http2, method, err)
+			}
+		}
+	}
+}
