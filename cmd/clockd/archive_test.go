@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clockd/clockd/clock"
+
 	"github.com/clockd/clockd/store/archive"
 	"github.com/clockd/clockd/store/engine"
 )
@@ -112,6 +114,31 @@ func TestExportMovesAlarmsThroughAllEngines(t *testing.T) {
 	moved.must(http.StatusOK, http.MethodPut, alarmPath("shop", "a/0 ü"),
 		json.RawMessage(`{"delay":0,"payload":{"n":3}}`))
 	eventually(t, "a moved alarm rings", func() bool { return rings.number() == 1 })
+}
+
+// Destinations have other numbers in the database of an import, if it has settings already. The alarms ring at the
+// destinations that they name.
+func TestImportedAlarmsKeepTheirDestinations(t *testing.T) {
+	t.Parallel()
+	h, address := startHooks(t)
+	other, otherAddress := startHooks(t)
+	from, to := sqliteFile(t), migrated(t, sqliteFile(t))
+	p := start(t, "CLOCKD_DATABASE_URL="+from, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1")
+	mustRun(t, from, "application", "set", "shop", "--destination=refunds", "--webhook-url="+address)
+	eventually(t, "the node applies the settings", func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), json.RawMessage(`{"delay":"2s","target":"webhook/refunds"}`))
+	p.kill()
+	file := filepath.Join(t.TempDir(), "export")
+	mustRun(t, from, "export", file)
+	mustRun(t, to, "application", "set", "shop", "--destination=other", "--webhook-url="+otherAddress)
+	mustFail(t, to, "never had the destination webhook/refunds", "import", file)
+	mustRun(t, to, "application", "set", "shop", "--destination=refunds", "--webhook-url="+address)
+	mustFail(t, to, "imported count=1 present=0 different=1", "import", "--merge", file) // the settings differ
+	moved := start(t, "CLOCKD_DATABASE_URL="+to, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1")
+	eventually(t, "the moved alarm rings", func() bool { return moved.inState("shop", clock.Rung) == 1 })
+	if h.number() != 1 || other.number() != 0 {
+		t.Errorf("%d rings at the destination, %d at another one", h.number(), other.number())
+	}
 }
 
 func TestExportResumesWhereItEnded(t *testing.T) {

@@ -24,7 +24,8 @@
 //     due.
 //  5. Import changes neither an alarm nor settings that exist. It counts the equal ones, and names the others. So it
 //     may be repeated.
-//  6. Export and Import hold one page of alarms in memory.
+//  6. An alarm that names a destination gets the number that the destination has in the database of the import.
+//  7. Export and Import hold one page of alarms in memory.
 //
 // # What consistent means
 //
@@ -44,5 +45,7 @@
 //	Import ends early          the alarms before are stored                              import --merge, which passes over them
 //	the database refuses a     Import returns the error, with the number of the last     a person, then import --merge
 //	group of alarms            line whose alarm is stored
+//	a destination has no       Import names it and ends                                  a person makes it, then import --merge
+//	number there
 //	a line cannot be read      Import names it and ends, or passes over it if told       a person
 package archive

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
+	"github.com/clockd/clockd/store"
 	"github.com/clockd/clockd/store/engine"
 )
 
@@ -82,6 +83,7 @@ type importer struct {
 	options Options
 	result  Result
 	end     *End
+	known   map[string]settings.Settings // settings of applications whose alarms name destinations, as they are now
 
 	group []engine.ArchivedAlarm
 	keys  map[clock.Key]bool // of the group
@@ -132,11 +134,15 @@ func (i *importer) take(ctx context.Context, line *Line, number int) error {
 	i.end = line.End
 	switch {
 	case line.Settings != nil:
+		delete(i.known, line.Settings.Application)
 		if err := i.storeSettings(ctx, line.Settings); err != nil {
 			return fmt.Errorf("line %d: settings of %s: %w", number, line.Settings.Application, err)
 		}
 		i.result.Line = number
 	case line.Alarm != nil:
+		if err := i.renumber(ctx, line.Alarm); err != nil {
+			return errors.Join(i.flush(ctx), fmt.Errorf("line %d: %w", number, err))
+		}
 		key := clock.Key{Application: line.Alarm.Application, BusinessID: line.Alarm.BusinessID}
 		if len(i.group) >= groupAlarms || i.bytes >= groupBytes || i.keys[key] {
 			if err := i.flush(ctx); err != nil {
@@ -148,6 +154,36 @@ func (i *importer) take(ctx context.Context, line *Line, number int) error {
 		}
 		i.group, i.keys[key], i.bytes, i.line = append(i.group, *line.Alarm), true, i.bytes+len(line.Alarm.Payload), number
 	}
+	return nil
+}
+
+// renumber gives an alarm the number that its destination has in this database. It may have other settings than the
+// exported one, or have made its destinations in another order.
+func (i *importer) renumber(ctx context.Context, a *engine.ArchivedAlarm) error {
+	if a.Destination == "" {
+		return nil
+	}
+	known, isKnown := i.known[a.Application]
+	if !isKnown {
+		version, err := i.to.Settings(ctx, a.Application)
+		if err == nil && version.Version > 0 {
+			known, err = i.options.Form.Load(&version)
+		}
+		if err != nil {
+			return fmt.Errorf("settings of %s: %w", a.Application, err)
+		}
+		if i.known == nil {
+			i.known = map[string]settings.Settings{}
+		}
+		i.known[a.Application] = known
+	}
+	named := store.NamedOfRank(int(a.DueRank))
+	target := clock.TargetText(named.Target, a.Destination)
+	if named.Destination = known.NumberOf(target); named.Destination == 0 {
+		return fmt.Errorf("the settings that application %s has in this database never had the destination %s: make it, "+
+			"and import again with --merge", a.Application, target)
+	}
+	a.DueRank = int64(store.Rank(named, int(a.Priority)))
 	return nil
 }
 

@@ -174,6 +174,10 @@ func checkAlarm(row engine.Row) error {
 		return errors.New(a.Unreadable)
 	case a.Priority < 0 || a.Priority > clock.MaxPriority || row.DueRank != int64(store.RankOf(&a.Content)):
 		return fmt.Errorf("column due_rank is %d, which does not fit priority %d", row.DueRank, a.Priority)
+	case (a.Destination.Name == "") != (a.Destination.Number == 0):
+		return fmt.Errorf("column due_rank is %d, which does not fit destination %q", row.DueRank, row.Destination)
+	case a.Destination.Name != "" && clock.ValidateDestination(a.Destination.Name) != nil:
+		return fmt.Errorf("column destination is %.100q", row.Destination)
 	case row.DoubtTarget < 0 || row.DoubtTarget > math.MaxInt16:
 		return fmt.Errorf("column doubt_target is %d", row.DoubtTarget)
 	case !a.CreateTime.Valid():
@@ -187,7 +191,6 @@ func checkAlarm(row engine.Row) error {
 		{"content_type", row.ContentType, clock.MaxContentType, true},
 		{"retry_policy", row.RetryPolicy, 128, true},
 		{"traceparent", row.Traceparent, clock.MaxTraceparent, true},
-		{"destination", row.Destination, clock.MaxApplication, true},
 		{"claim_id", row.ClaimID, maxClaimID, true},
 		{"past_generations", row.PastGenerations, clock.MaxPastGenerations, false},
 		{"last_error", row.LastError, clock.MaxReason, false},
