@@ -43,9 +43,8 @@ func destinationsMember(parts []AnyPart) member {
 				return eachMember(destinationsName+".", raw, nil, func(name string, raw []byte) error {
 					values := partValues{}
 					s.destinations[name] = values
-					if clock.ValidateDestination(name) != nil {
-						return clock.Invalid(clock.CodeInvalidValue, destinationsName+"."+cleanName(name),
-							"the name of a destination must be 1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit")
+					if err := clock.ValidateDestination(name); err != nil {
+						return clock.Invalid(clock.CodeInvalidValue, destinationsName+"."+cleanName(name), err.Error())
 					}
 					return within(destinationsName+"."+name, values.parse(parts, names, raw))
 				})
@@ -206,15 +205,20 @@ func (s *Settings) DestinationOf(number int) (clock.TargetKind, string) {
 // clock.NoTarget, the targets of single alarms, and the targets of destinations.
 func (s *Settings) Demanded() []clock.TargetKind {
 	targets := append([]clock.TargetKind{s.Target}, s.Allowed...)
-	for _, number := range slices.Sorted(maps.Values(s.Destinations)) {
-		kind, _ := s.DestinationOf(number)
-		targets = append(targets, kind)
-	}
+	s.EachLivingDestination(func(_ int, target clock.TargetKind) { targets = append(targets, target) })
 	return targets
 }
 
 // NumberOf returns the number of a target with a destination (clock.TargetText), also of a removed one; 0: it has none.
 func (s *Settings) NumberOf(target string) int { return slices.Index(s.numbered, target) + 1 }
+
+// EachLivingDestination calls do with the number and the target of each destination that alarms may name, by number.
+func (s *Settings) EachLivingDestination(do func(number int, target clock.TargetKind)) {
+	for _, number := range slices.Sorted(maps.Values(s.Destinations)) {
+		target, _ := s.DestinationOf(number)
+		do(number, target)
+	}
+}
 
 // EachDestination calls do with the number and the target of each destination that the application ever had.
 func (s *Settings) EachDestination(do func(number int, target clock.TargetKind)) {

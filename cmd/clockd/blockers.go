@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -61,11 +60,9 @@ func (b *blockers) ofApplication(application string) []clock.Blocker {
 		for _, target := range s.Allowed {
 			addressees = append(addressees, store.Named{Target: target}.Of(application))
 		}
-		for _, number := range slices.Sorted(maps.Values(s.Destinations)) {
-			target, _ := s.DestinationOf(number)
-			addressees = append(addressees,
-				store.Named{Target: target, Destination: number}.Of(application))
-		}
+		s.EachLivingDestination(func(number int, target clock.TargetKind) {
+			addressees = append(addressees, store.Named{Target: target, Destination: number}.Of(application))
+		})
 	}
 	var all []clock.Blocker
 	for _, to := range addressees {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -317,11 +316,11 @@ func openPull(t *targets, _ targetDeps) (*openTarget, error) {
 // if it allows all of them.
 func (t *targets) refusal(s *settings.Current) error {
 	receivers := []string{s.Stored.Application}
-	for _, number := range slices.Sorted(maps.Values(s.Destinations)) {
-		if kind, _ := s.DestinationOf(number); kind == clock.TargetAMQP {
+	s.EachLivingDestination(func(number int, target clock.TargetKind) {
+		if target == clock.TargetAMQP {
 			receivers = append(receivers, clock.ReceiverOf(s.Stored.Application, number))
 		}
-	}
+	})
 	for _, session := range t.sessions {
 		for _, receiver := range receivers {
 			if err := session.Accepts(receiver); err != nil {
