@@ -2,6 +2,7 @@ package clock
 
 import (
 	"bytes"
+	"encoding/json"
 	"time"
 
 	"github.com/clockd/clockd/clock/repeat"
@@ -48,6 +49,9 @@ type Content struct {
 	Delivery     DeliveryMode
 	Target       TargetKind  // where the rings go; NoTarget: to the target of the application
 	Destination  Destination // to which receiver of Target, if the application has several; only its name is content
+	// Receiver has fields of the receiver that the alarm brings itself, instead of the settings: a JSON object; "":
+	// none. With it Destination.Number is OwnNumber of the receiver's place.
+	Receiver string
 	// Repeat is the rule of an alarm that rings again, nil for an alarm that rings once. With a rule, RingAt is the
 	// first occurrence's ring, and LatestRingAt is NoInstant, because each occurrence has a latest time of its own.
 	Repeat *repeat.Rule
@@ -82,6 +86,15 @@ func (c *Content) TimeZone() (name string) {
 	return name
 }
 
+// ShownReceiver returns Receiver as people see it in settings: without the values of headers and the like, and without
+// the query of a URL. It returns nil without Receiver.
+func (c *Content) ShownReceiver() json.RawMessage {
+	if c.Receiver == "" {
+		return nil
+	}
+	return shownReceiver(c.Receiver)
+}
+
 // Same reports whether two sets with these contents are the same set.
 func (c *Content) Same(other *Content) bool {
 	sameTime := c.RingAt == other.RingAt
@@ -91,6 +104,6 @@ func (c *Content) Same(other *Content) bool {
 	return sameTime && c.LatestRingAt == other.LatestRingAt && c.PayloadKind == other.PayloadKind &&
 		c.ContentType == other.ContentType && c.Retry == other.Retry && c.AckTimeout == other.AckTimeout &&
 		c.MaxRings == other.MaxRings && c.Priority == other.Priority && c.Delivery == other.Delivery &&
-		c.Target == other.Target && c.Destination.Name == other.Destination.Name &&
+		c.Target == other.Target && c.Destination.Name == other.Destination.Name && c.Receiver == other.Receiver &&
 		bytes.Equal(c.Payload, other.Payload)
 }

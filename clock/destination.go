@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// MaxDestinations is the highest number of a destination.
+// MaxDestinations is the highest number of a destination. Alarms that bring fields of their receiver themselves have
+// higher ones (OwnNumber).
 const MaxDestinations = 127
 
 // Destination is a receiver that the settings of an application name, beside the application's own receiver of the same
@@ -13,7 +14,7 @@ const MaxDestinations = 127
 type Destination struct {
 	Name string // as ValidateDestination demands
 	// Number stands for the target and the name where alarms lie in the order of time. The settings give it, from 1 to
-	// MaxDestinations, and never give it to another name.
+	// MaxDestinations, and never give it to another name. An alarm with a receiver of its own has OwnNumber.
 	Number int
 }
 

@@ -77,7 +77,7 @@
 //	            op.go act.go event.go set.go cancel.go answer.go resend.go kick.go pause.go trigger.go backfill.go shift.go recompute.go condition.go defaults.go quota.go cursor.go traceparent.go
 //	model       the alarm and its parts, rings and their outcomes, errors
 //	            alarm.go content.go payloaddepth.go message.go key.go state.go ringrow.go progress.go ring.go outcome.go ringid.go answerkind.go deliverymode.go retry.go
-//	            past.go instant.go limits.go errors.go jobrecord.go nodestep.go targetkind.go destination.go blocker.go
+//	            past.go instant.go limits.go errors.go jobrecord.go nodestep.go targetkind.go destination.go receiver.go blocker.go
 //
 // # Invariants
 //

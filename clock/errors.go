@@ -69,8 +69,9 @@ const (
 	CodePayloadTooLarge    = "payload_too_large"
 	CodeInvalidCursor      = "invalid_cursor"
 	CodeBatchTooLarge      = "batch_too_large"
-	CodeTargetNotAllowed   = "target_not_allowed"  // the settings of the application do not let alarms name the target
-	CodeUnknownDestination = "unknown_destination" // the settings of the application have no such destination
+	CodeTargetNotAllowed   = "target_not_allowed"   // the settings of the application do not let alarms name the target
+	CodeReceiverNotAllowed = "receiver_not_allowed" // the settings of the application do not let alarms bring the field
+	CodeUnknownDestination = "unknown_destination"  // the settings of the application have no such destination
 )
 
 // Error is a failure with its details. It unwraps to its kind and its cause.

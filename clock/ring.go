@@ -27,11 +27,12 @@ type Ring struct {
 	Priority     int
 	Delivery     DeliveryMode
 	Traceparent  string
-	NamedTarget  TargetKind // target that the alarm names; NoTarget: it names none
-	Destination  int        // number of the destination that the alarm names; 0: it names none
-	Target       TargetKind // where this try goes; NoTarget: not known
-	Repetition   Repetition // of a repeating alarm; else zero
-	Before       RingRow    // the row as the claim found it, with the occurrence that the claim chose
+	NamedTarget  TargetKind  // target that the alarm names; NoTarget: it names none
+	Destination  int         // number of the destination that the alarm names, or of its own receiver; 0: it names none
+	Own          OwnReceiver // what the alarm brings of its receiver itself
+	Target       TargetKind  // where this try goes; NoTarget: not known
+	Repetition   Repetition  // of a repeating alarm; else zero
+	Before       RingRow     // the row as the claim found it, with the occurrence that the claim chose
 }
 
 // SetPayload sets the payload from a row. If it is a message, Payload is the body of the message, and its kind is
@@ -144,14 +145,20 @@ const removedReason = "the settings of the application no longer have the destin
 // first one this process may not know yet that the destination was made again. An alarm that rings at most once has no
 // second try.
 func NoReceiver(r *Ring, missing string) Outcome {
-	switch {
-	case r.Destination == 0:
+	if r.Destination == 0 {
 		return Outcome{Kind: Unsent, Reason: "the application has no " + missing}
-	case r.Delivery != AtMostOnce && r.Before.LastError != removedReason:
-		return Outcome{Kind: Nacked, Reason: removedReason, RetryAfter: removedRetry}
 	}
-	return Outcome{Kind: Nacked, Reason: removedReason, Final: true}
+	return Withdrawn(r, removedReason)
 }
 
-// removedRetry is the time before the second try: longer than settings take to reach every node.
-const removedRetry = 2 * time.Second
+// Withdrawn returns the outcome of a ring to a receiver that the settings of its application do not have any more. The
+// reason says so, in the same words at each try. The second try ends the alarm; see NoReceiver.
+func Withdrawn(r *Ring, reason string) Outcome {
+	if r.Delivery != AtMostOnce && r.Before.LastError != reason {
+		return Outcome{Kind: Nacked, Reason: reason, RetryAfter: withdrawnRetry}
+	}
+	return Outcome{Kind: Nacked, Reason: reason, Final: true}
+}
+
+// withdrawnRetry is the time before the second try: longer than settings take to reach every node.
+const withdrawnRetry = 2 * time.Second

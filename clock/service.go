@@ -41,8 +41,9 @@ type Service struct {
 	time   *Timebase
 	writer *Writer
 
-	defaults func(application string) *Defaults // see ServiceDeps
-	quotas   QuotaKeeper                        // see ServiceDeps
+	defaults    func(application string) *Defaults // see ServiceDeps
+	ownReceiver func(*Set) (OwnPlace, error)       // see ServiceDeps
+	quotas      QuotaKeeper                        // see ServiceDeps
 }
 
 // ServiceDeps are the parts that the Service uses.
@@ -52,9 +53,12 @@ type ServiceDeps struct {
 	Time     *Timebase
 	Listener CommitListener
 	Defaults func(application string) *Defaults // defaults of an application, nil if it never had settings; must not block. Nil: none has any
-	Quotas   QuotaKeeper                        // nil: only the quota of payloads holds
-	Metrics  Metrics                            // the zero value drops measurements
-	Log      *slog.Logger                       // nil: no log
+	// OwnReceiver judges the receiver that a set brings itself by the settings of its application. Its error is an
+	// ErrInvalid of a field of receiver. It must not block. Nil: no set may bring one.
+	OwnReceiver func(*Set) (OwnPlace, error)
+	Quotas      QuotaKeeper  // nil: only the quota of payloads holds
+	Metrics     Metrics      // the zero value drops measurements
+	Log         *slog.Logger // nil: no log
 }
 
 // NewService returns a Service. It writes nothing until Run is called.
@@ -72,8 +76,13 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (*Service, error) {
 	if deps.Defaults == nil {
 		deps.Defaults = func(string) *Defaults { return nil }
 	}
+	if deps.OwnReceiver == nil {
+		deps.OwnReceiver = func(*Set) (OwnPlace, error) {
+			return OwnPlace{}, invalid(CodeReceiverNotAllowed, "receiver", "this server takes no receiver in a set")
+		}
+	}
 	return &Service{cfg: cfg, store: deps.Store, time: deps.Time, writer: writer, defaults: deps.Defaults,
-		quotas: deps.Quotas}, nil
+		ownReceiver: deps.OwnReceiver, quotas: deps.Quotas}, nil
 }
 
 // Run writes submitted ops until ctx ends and every op submitted by then has its decision.
@@ -104,6 +113,13 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 	}
 	if err := s.validate(op); err != nil {
 		return refused(op, err)
+	}
+	if op.Set != nil && op.Set.Receiver != "" {
+		set, err := s.withReceiver(op.Set)
+		if err != nil {
+			return refused(op, err)
+		}
+		op.Set = set
 	}
 	if op.Set != nil && op.Set.Delay.Given {
 		at, err := s.In(op.Set.Delay.Span)
@@ -179,6 +195,19 @@ func applyDestination(op *Op, defaults *Defaults) error {
 	op.Set = op.Set.withDefaults(defaults)
 	op.Set.Destination.Number = number
 	return nil
+}
+
+// withReceiver returns a copy of a set with its own receiver as it is stored.
+func (s *Service) withReceiver(set *Set) (*Set, error) {
+	place, err := s.ownReceiver(set)
+	if err != nil {
+		return nil, err
+	}
+	r := *set
+	if r.Receiver = place.Fields; place.Number != 0 {
+		r.Destination.Number = place.Number
+	}
+	return &r, nil
 }
 
 func (s *Service) validate(op Op) error {

@@ -214,6 +214,10 @@ func (s *Set) validateOptions() error {
 		return invalid(CodeInvalidValue, "target", "target must be one of: "+targetList())
 	case s.Destination.Name != "" && (s.Target == NoTarget || !isName(s.Destination.Name)):
 		return invalid(CodeInvalidValue, "target", "the destination of a target must be "+nameRule)
+	case s.Receiver != "" && s.Target == NoTarget:
+		return invalid(CodeRequired, "target", "with receiver, target is required: it has the fields of receiver")
+	case s.Receiver != "" && ValidateReceiver(s.Receiver) != nil:
+		return ValidateReceiver(s.Receiver)
 	case s.Priority < 0 || s.Priority > MaxPriority:
 		return invalid(CodeOutOfRange, "priority", fmt.Sprintf("priority must be from 0 to %d", MaxPriority))
 	case len(s.Traceparent) > MaxTraceparent || strings.ContainsFunc(s.Traceparent, notPrintableASCII):

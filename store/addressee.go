@@ -15,7 +15,7 @@ type Addressee struct {
 
 // Named is the target that an alarm names, and the number of its destination. An alarm that names no target has
 // clock.NoTarget, and rings to the target that the application's settings name. An alarm that names no destination has
-// the number 0.
+// the number 0. An alarm that brings fields of its receiver itself has a number above clock.MaxDestinations.
 type Named struct {
 	Target      clock.TargetKind
 	Destination int
@@ -57,12 +57,11 @@ func AddresseeTexts(addressees []Addressee) []string {
 	return texts
 }
 
-// Numbers of ranks in due_rank, and of targets for one destination. maxDestination is the highest number that fits the
-// column. Those above clock.MaxDestinations are for later builds: here their alarms wait.
+// Numbers of ranks in due_rank, and of targets for one destination. clock.MaxNumber is the highest number that fits the
+// column.
 const (
 	ranksPerNumber = 16
 	targetNumbers  = 8
-	maxDestination = 255
 )
 
 // number returns 8 times the number of the destination, plus the number of the target.
@@ -96,6 +95,6 @@ func OrderOfRank(rank int) int8 { return int8(rank % ranksPerNumber) }
 // ValidRank reports whether an alarm can have the due_rank.
 func ValidRank(rank int) bool {
 	named := NamedOfRank(rank)
-	isKnown := named.Target.String() != "" && named.Destination <= maxDestination || named == Named{}
+	isKnown := named.Target.String() != "" && named.Destination <= clock.MaxNumber || named == Named{}
 	return rank >= 0 && rank%ranksPerNumber <= clock.MaxPriority && isKnown
 }

@@ -8,7 +8,7 @@ import (
 
 // buildLevel is a decimal number. It is a string so that a test can build clockd with another level: -ldflags "-X
 // ...buildLevel=2".
-var buildLevel = "4"
+var buildLevel = "5"
 
 // BuildLevel returns the build level of this build: a number that says which meaning of the stored data the build
 // knows. The table build_level names the oldest level that may work on the database. Claims, writes and lease renewals

@@ -19,7 +19,7 @@ type Settlement struct {
 func (s *Settlement) Unchanged() bool { return s.RingRow == s.Claimed }
 
 // Ring returns the ring that the claim makes of a candidate. The caller adds the fields that Candidate lacks: shard,
-// ring_at, payload, content type, priority and traceparent.
+// ring_at, payload, content type, priority, traceparent and own receiver.
 func (r *ClaimRequest) Ring(c *Candidate) clock.Ring {
 	before := c.RingRow
 	before.FinishedAt = clock.NoInstant // a due alarm is not finished, so LockDue does not read the column

@@ -7,10 +7,10 @@
 -- Index: alarm_key. Rows: as given, up to a group.
 INSERT INTO alarm (
     id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
 SELECT n.id, n.application, n.business_id, g.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank, n.repeat_rule, n.repeat_state, n.destination
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank, n.repeat_rule, n.repeat_state, n.destination, n.receiver
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(business_id)::varchar[]) AS business_id,
@@ -33,7 +33,8 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank,
              unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
              unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
-             unnest(sqlc.arg(destination)::varchar[]) AS destination) n
+             unnest(sqlc.arg(destination)::varchar[]) AS destination,
+             unnest(sqlc.arg(receiver)::varchar[]) AS receiver) n
 JOIN gate g ON g.shard = n.shard /* in g.shard */
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id /* in a.shard */)
 RETURNING id;

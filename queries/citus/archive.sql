@@ -6,12 +6,12 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state, past_generations, destination)
+    repeat_rule, repeat_state, past_generations, destination, receiver)
 SELECT n.id, n.application, n.business_id, g.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.ring_no, n.retry_times, n.last_error, n.in_doubt, n.retry_policy,
        n.ack_timeout, n.max_rings, n.priority, n.traceparent, n.claim_id, NULLIF(n.rung_at, -1), n.create_time, n.update_time,
        NULLIF(n.finished_at, -1), n.answer, n.answered_by, NULLIF(n.answered_at, -1), n.delivery, n.due_rank, n.doubt_target,
-       n.repeat_rule, n.repeat_state, n.past_generations, n.destination
+       n.repeat_rule, n.repeat_state, n.past_generations, n.destination, n.receiver
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(business_id)::varchar[]) AS business_id,
@@ -47,6 +47,7 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
              unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
              unnest(sqlc.arg(past_generations)::varchar[]) AS past_generations,
-             unnest(sqlc.arg(destination)::varchar[]) AS destination) n
+             unnest(sqlc.arg(destination)::varchar[]) AS destination,
+             unnest(sqlc.arg(receiver)::varchar[]) AS receiver) n
 JOIN gate g ON g.shard = n.shard /* in g.shard */
 RETURNING id;

@@ -10,10 +10,10 @@
 -- Index: alarm_key. Rows: up to a group.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
 VALUES /*FIRST*/((SELECT IF(b.oldest <= sqlc.arg(build), sqlc.arg(application), NULL) FROM build_level b WHERE b.only_row = 1),
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/;
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/;
 
 -- name: LockAlarms :many
 -- Locks and returns the free rows of the keys, in the order of the keys. The pair is repeated for each key. MariaDB plans any number
@@ -57,8 +57,8 @@ UPDATE (
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
            ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank, ? AS repeat_rule, ? AS repeat_state,
-           ? AS past_generations, ? AS destination
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS past_generations, ? AS destination, ? AS receiver
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
@@ -68,7 +68,7 @@ SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.pay
     a.max_rings = c.max_rings, a.priority = c.priority, a.traceparent = c.traceparent, a.claim_id = c.claim_id,
     a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1),
     a.delivery = c.delivery, a.due_rank = c.due_rank, a.repeat_rule = c.repeat_rule, a.repeat_state = c.repeat_state,
-    a.past_generations = c.past_generations, a.destination = c.destination, a.answer = 0, a.answered_by = '', a.answered_at = NULL
+    a.past_generations = c.past_generations, a.destination = c.destination, a.receiver = c.receiver, a.answer = 0, a.answered_by = '', a.answered_at = NULL
 WHERE a.state = sqlc.arg(old_state) AND a.in_doubt <> sqlc.arg(not_in_doubt)
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(sqlc.arg(build) AS SIGNED);
 

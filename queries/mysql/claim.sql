@@ -11,6 +11,7 @@ SELECT CONCAT_WS(' ', FLOOR(@@timestamp * 1000), id, generation, state, ring_no,
                  LENGTH(business_id), business_id, LENGTH(last_error), last_error, LENGTH(claim_id), claim_id,
                  LENGTH(retry_policy), retry_policy, LENGTH(traceparent), traceparent, LENGTH(content_type), content_type,
                  LENGTH(repeat_rule), repeat_rule, LENGTH(repeat_state), repeat_state,
+                 LENGTH(destination), destination, LENGTH(receiver), receiver,
                  payload_kind, LENGTH(payload), IF(LENGTH(payload) <= CAST(sqlc.arg(inline_bytes) AS SIGNED), payload, NULL)) AS packed
 FROM alarm FORCE INDEX (PRIMARY)
 WHERE id IN (sqlc.slice(ids)) AND state NOT IN (3, 4, 5, 6, 7) AND next_try_time <= CAST(sqlc.arg(now) AS SIGNED)

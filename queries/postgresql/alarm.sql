@@ -7,11 +7,11 @@
 -- Index: alarm_key. Rows: as given, up to a group.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), COALESCE(n.retry_policy, ''), COALESCE(n.ack_timeout, 0), n.max_rings,
        n.priority, COALESCE(n.traceparent, ''), n.create_time, n.create_time, COALESCE(n.delivery, 0), n.due_rank,
-       COALESCE(n.repeat_rule, ''), COALESCE(n.repeat_state, ''), COALESCE(n.destination, '')
+       COALESCE(n.repeat_rule, ''), COALESCE(n.repeat_state, ''), COALESCE(n.destination, ''), COALESCE(n.receiver, '')
 FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(business_id)::varchar[]) AS business_id,
              unnest(sqlc.arg(shard)::smallint[]) AS shard,
@@ -33,7 +33,8 @@ FROM (SELECT unnest(sqlc.arg(application)::varchar[]) AS application,
              unnest(sqlc.arg(due_rank)::smallint[]) AS due_rank,
              unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
              unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
-             unnest(sqlc.arg(destination)::varchar[]) AS destination) n
+             unnest(sqlc.arg(destination)::varchar[]) AS destination,
+             unnest(sqlc.arg(receiver)::varchar[]) AS receiver) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id;
 
@@ -95,7 +96,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state,
-    past_generations = c.past_generations, destination = c.destination
+    past_generations = c.past_generations, destination = c.destination, receiver = c.receiver
 FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(old_generation)::bigint[]) AS old_generation,
              unnest(sqlc.arg(old_state)::smallint[]) AS old_state,
@@ -125,7 +126,8 @@ FROM (SELECT unnest(sqlc.arg(id)::bigint[]) AS id,
              unnest(sqlc.arg(repeat_rule)::varchar[]) AS repeat_rule,
              unnest(sqlc.arg(repeat_state)::varchar[]) AS repeat_state,
              unnest(sqlc.arg(past_generations)::varchar[]) AS past_generations,
-             unnest(sqlc.arg(destination)::varchar[]) AS destination) c
+             unnest(sqlc.arg(destination)::varchar[]) AS destination,
+             unnest(sqlc.arg(receiver)::varchar[]) AS receiver) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state;
 
 -- name: AmendAlarms :execrows

@@ -8,7 +8,8 @@
 -- Index: primary key. Rows: a batch of rings.
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, doubt_target, repeat_rule, repeat_state, octet_length(payload)::bigint AS payload_length
+       update_time, delivery, due_rank, doubt_target, repeat_rule, repeat_state, destination, receiver,
+       octet_length(payload)::bigint AS payload_length
 FROM alarm
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
 ORDER BY id
@@ -51,7 +52,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE sqlc.arg(now)::bigint END
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = '' AND receiver = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
   AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
@@ -65,7 +66,7 @@ UPDATE alarm
 SET state = 2, doubt_target = sqlc.arg(doubt_target)::smallint, next_try_time = sqlc.arg(claim_end)::bigint, update_time = sqlc.arg(now)::bigint
 WHERE id = ANY(sqlc.arg(ids)::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= sqlc.arg(now)::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = '' AND receiver = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= sqlc.arg(now)::bigint)
   AND octet_length(payload) <= sqlc.arg(max_payload)::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,

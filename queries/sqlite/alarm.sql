@@ -3,8 +3,8 @@
 -- Index: alarm_key. Rows: one.
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: RewriteAlarms :execrows
@@ -20,7 +20,8 @@ SET state = sqlc.arg(state), generation = sqlc.arg(generation), payload = sqlc.a
     due_rank = sqlc.arg(due_rank), delivery = sqlc.arg(delivery), traceparent = sqlc.arg(traceparent), claim_id = sqlc.arg(claim_id),
     rung_at = sqlc.narg(rung_at), answer = 0, answered_by = '', answered_at = NULL, update_time = sqlc.arg(update_time),
     finished_at = sqlc.narg(finished_at), repeat_rule = sqlc.arg(repeat_rule), repeat_state = sqlc.arg(repeat_state),
-    past_generations = sqlc.arg(past_generations), destination = sqlc.arg(destination)
+    past_generations = sqlc.arg(past_generations), destination = sqlc.arg(destination),
+    receiver = sqlc.arg(receiver)
 WHERE id = sqlc.arg(id) AND generation = sqlc.arg(old_generation) AND state = sqlc.arg(old_state);
 
 -- name: CancelAlarms :execrows

@@ -10,7 +10,8 @@ SELECT CAST(concat_ws(' ', 0, id, generation, state, ring_no, retry_times, in_do
                       length(CAST(last_error AS BLOB)), last_error, length(CAST(claim_id AS BLOB)), claim_id,
                       length(CAST(retry_policy AS BLOB)), retry_policy, length(CAST(traceparent AS BLOB)), traceparent,
                       length(CAST(content_type AS BLOB)), content_type, length(CAST(repeat_rule AS BLOB)), repeat_rule,
-                      length(CAST(repeat_state AS BLOB)), repeat_state, payload_kind, length(payload),
+                      length(CAST(repeat_state AS BLOB)), repeat_state, length(destination), destination,
+                      length(CAST(receiver AS BLOB)), receiver, payload_kind, length(payload),
                       CASE WHEN length(payload) <= CAST(sqlc.arg(inline_bytes) AS INTEGER) THEN payload END) AS BLOB) AS packed
 FROM alarm
 WHERE id IN (SELECT value FROM json_each(CAST(sqlc.arg(ids) AS TEXT))) AND state NOT IN (3, 4, 5, 6, 7)

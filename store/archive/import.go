@@ -158,9 +158,9 @@ func (i *importer) take(ctx context.Context, line *Line, number int) error {
 }
 
 // renumber gives an alarm the number that its destination has in this database. It may have other settings than the
-// exported one, or have made its destinations in another order.
+// exported one, or have made its destinations in another order. An alarm with a receiver of its own keeps its number.
 func (i *importer) renumber(ctx context.Context, a *engine.ArchivedAlarm) error {
-	if a.Destination == "" {
+	if a.Destination == "" || a.Receiver != "" {
 		return nil
 	}
 	known, isKnown := i.known[a.Application]

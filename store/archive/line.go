@@ -174,7 +174,10 @@ func checkAlarm(row engine.Row) error {
 		return errors.New(a.Unreadable)
 	case a.Priority < 0 || a.Priority > clock.MaxPriority || row.DueRank != int64(store.RankOf(&a.Content)):
 		return fmt.Errorf("column due_rank is %d, which does not fit priority %d", row.DueRank, a.Priority)
-	case (a.Destination.Name == "") != (a.Destination.Number == 0):
+	case a.Receiver != "" &&
+		(clock.ValidateReceiver(a.Receiver) != nil || a.Destination.Number <= clock.MaxDestinations):
+		return fmt.Errorf("column receiver is %.100q, with due_rank %d", row.Receiver, row.DueRank)
+	case a.Receiver == "" && (a.Destination.Name == "") != (a.Destination.Number == 0):
 		return fmt.Errorf("column due_rank is %d, which does not fit destination %q", row.DueRank, row.Destination)
 	case a.Destination.Name != "" && clock.ValidateDestination(a.Destination.Name) != nil:
 		return fmt.Errorf("column destination is %.100q", row.Destination)

@@ -41,6 +41,8 @@ type DueColumns struct {
 	DoubtTarget   int64
 	RepeatRule    string
 	RepeatState   string
+	Destination   string
+	Receiver      string
 	PayloadLength int64
 }
 
@@ -97,6 +99,9 @@ func (r *DueRow) candidate() store.Candidate {
 func (r *DueRow) addTo(ring *clock.Ring) {
 	ring.Shard, ring.RingAt, ring.Priority, ring.Traceparent = int(r.Shard), clock.Instant(r.TargetRingAt), int(r.Priority), r.Traceparent
 	ring.ContentType = r.ContentType
+	if r.Receiver != "" {
+		ring.Own = clock.OwnReceiver{Fields: r.Receiver, Destination: r.Destination}
+	}
 	if ring.Before.Progress.Repeats() {
 		ring.RingAt = ring.Repetition.DueAt(&ring.Before.Progress)
 	}

@@ -114,6 +114,7 @@ func unpackDue(row string) (r DueRow, server clock.Instant, err error) {
 	r.Traceparent = p.Text()
 	r.ContentType = p.Text()
 	r.RepeatRule, r.RepeatState = p.Text(), p.Text()
+	r.Destination, r.Receiver = p.Text(), p.Text()
 	r.PayloadKind = p.Number()
 	r.PayloadLength = p.Number()
 	if r.PayloadLength <= InlineBytes {

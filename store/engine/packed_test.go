@@ -19,14 +19,14 @@ func pack(payload string, texts ...string) string {
 }
 
 func TestUnpackDueReturnsThePackedRow(t *testing.T) {
-	texts := []string{"shop", " order 1", "", "12 3", " ", "\x00", "text/plain ", "{ }", " 7"}
+	texts := []string{"shop", " order 1", "", "12 3", " ", "\x00", "text/plain ", "{ }", " 7", "refunds", `{"url": 7}`}
 	for _, payload := range []string{"", " ", "5 hello", strings.Repeat("\xff ", InlineBytes/2)} {
 		r, server, err := unpackDue(pack(payload, texts...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent,
-			r.ContentType, r.RepeatRule, r.RepeatState}
+			r.ContentType, r.RepeatRule, r.RepeatState, r.Destination, r.Receiver}
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) || string(r.Payload) != payload ||
 			int(r.PayloadLength) != len(payload) {
 			t.Errorf("texts %q, payload %q", got, r.Payload)
@@ -41,13 +41,13 @@ func TestUnpackDueReturnsThePackedRow(t *testing.T) {
 
 // FuzzUnpackDue: no row makes unpackDue panic, and every text that it returns occurs in the row.
 func FuzzUnpackDue(f *testing.F) {
-	f.Add(pack("hello", "shop", "order", "", "", "{}", "", "text/plain", "", ""))
+	f.Add(pack("hello", "shop", "order", "", "", "{}", "", "text/plain", "", "", "", "{}"))
 	f.Add(pack("", "", " 1 2", "9 9", "\xff", "", " ", ""))
 	f.Add("1 2 -3 4 x")
 	f.Fuzz(func(t *testing.T, row string) {
 		r, _, err := unpackDue(row)
 		texts := []string{r.Application, r.BusinessID, r.LastError, r.ClaimID, r.RetryPolicy, r.Traceparent,
-			r.ContentType, string(r.Payload)}
+			r.ContentType, r.Destination, r.Receiver, string(r.Payload)}
 		if err == nil &&
 			(len(strings.Join(texts, "")) > len(row) ||
 				slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(row, s) })) {

@@ -48,6 +48,7 @@ type Row struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 }
 
 // checkedColumns returns the columns that may be unreadable.
@@ -100,6 +101,7 @@ func (r *Row) Alarm() clock.Alarm {
 			Delivery:     clock.DeliveryMode(r.Delivery),
 			Target:       named.Target,
 			Destination:  clock.Destination{Name: r.Destination, Number: named.Destination},
+			Receiver:     r.Receiver,
 			Repeat:       decoded.Schedule.Rule,
 			Local:        decoded.Schedule.Local,
 		},
@@ -155,7 +157,7 @@ func (r *Row) SetAlarm(a *clock.Alarm) {
 	r.AnsweredBy = a.AnsweredBy
 	r.AnsweredAt = ToNull(a.AnsweredAt)
 	r.PastGenerations = string(a.Past)
-	r.Destination = a.Destination.Name
+	r.Destination, r.Receiver = a.Destination.Name, a.Receiver
 }
 
 // SetRing sets id, generation and the columns that a ring changes. The other columns stay.
@@ -180,7 +182,7 @@ func (r *Row) SetRing(id, generation int64, ring *clock.RingRow) {
 // repeat_state, which are short.
 func TextBytes(a *clock.Alarm) int {
 	return len(a.Application) + len(a.BusinessID) + len(a.Payload) + len(a.ContentType) + len(a.LastError) +
-		len(a.Traceparent) + len(a.AnsweredBy) + len(a.Past) + len(a.Destination.Name)
+		len(a.Traceparent) + len(a.AnsweredBy) + len(a.Past) + len(a.Destination.Name) + len(a.Receiver)
 }
 
 // replaceUnreadable replaces the values that cannot be read by readable ones, and sets LastError to the reason. It
@@ -198,7 +200,7 @@ func (r *Row) replaceUnreadable(unreadable string) {
 	known(&r.Answer, int64(clock.NoAnswer), int64(clock.Touch), int64(clock.NoAnswer))
 	known(&r.InDoubt, 0, 1, 0)
 	if !store.ValidRank(int(r.DueRank)) {
-		r.DueRank, r.Destination = int64(store.Rank(store.Named{}, 0)), ""
+		r.DueRank, r.Destination, r.Receiver = int64(store.Rank(store.Named{}, 0)), "", ""
 	}
 	known(&r.AckTimeout, 0, clock.MaxAckTimeout.Milliseconds(), 0)
 	known(&r.TargetRingAt, 0, int64(clock.MaxInstant), 0)

@@ -13,7 +13,7 @@ import (
 // The version of a row is the text that LockDue packs.
 func TestVersionTextIsPackedText(t *testing.T) {
 	const version = "7 3 2 1 0 1 -1 1500 1400"
-	r, _, err := engine.ReadDue("1450 " + version + " 63 5 60000 0 9 0 0 1000 -1 4 shop 1 a 0  0  0  0  0  0  0  1 0 ")
+	r, _, err := engine.ReadDue("1450 " + version + " 63 5 60000 0 9 0 0 1000 -1 4 shop 1 a 0  0  0  0  0  0  0  0  0  1 0 ")
 	ok(t, err, "read")
 	if r.Unreadable != "" || versionText(&r) != version {
 		t.Errorf("%q, %s", versionText(&r), r.Unreadable)

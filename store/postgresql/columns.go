@@ -25,7 +25,7 @@ func insertParams(rows []*clock.Alarm) dbsqlc.InsertAlarmsParams {
 	p := insertArrays.Of(len(rows), func(i int, row, _ *engine.Row) { row.SetAlarm(rows[i]) })
 	p.RetryPolicy, p.Traceparent = emptyIfAll(p.RetryPolicy, ""), emptyIfAll(p.Traceparent, "")
 	p.RepeatRule, p.RepeatState = emptyIfAll(p.RepeatRule, ""), emptyIfAll(p.RepeatState, "")
-	p.Destination = emptyIfAll(p.Destination, "")
+	p.Destination, p.Receiver = emptyIfAll(p.Destination, ""), emptyIfAll(p.Receiver, "")
 	p.AckTimeout, p.Delivery = emptyIfAll(p.AckTimeout, 0), emptyIfAll(p.Delivery, 0)
 	p.LatestRingAt = emptyIfAll(p.LatestRingAt, -1)
 	return p

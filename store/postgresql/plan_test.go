@@ -34,7 +34,7 @@ func hotStatements(due string) []hotStatement {
 	insert := []any{"'{plan,plan}'", "'{s1-7,new}'", "'{1,2}'", "'{1,1}'", "'{1,1}'", "'{a,b}'", "'{0,0}'", "'{t,t}'",
 		"'{1,1}'", "'{-1,-1}'",
 		"'{1,1}'", "'{a,b}'", "'{0,0}'", "'{1,1}'", "'{0,0}'", "'{a,b}'", "'{1,1}'", "'{0,1}'", "'{9,9}'",
-		"'{\"\",\"\"}'", "'{\"\",\"\"}'", "'{\"\",a}'"}
+		"'{\"\",\"\"}'", "'{\"\",\"\"}'", "'{\"\",a}'", "'{\"\",a}'"}
 	amend := []any{due, n("1::bigint"), n("1"), n("0"), n("6"), n("5::bigint"), n("-1::bigint"), n("-1::bigint"),
 		n("0"), n("0"), n("'r'::varchar"), n("0"),
 		n("-1::bigint"), n("1"), n("'by'::varchar"), n("1::bigint"), n("1::bigint"), n("1::bigint"), n("''::varchar"),
@@ -51,7 +51,7 @@ func hotStatements(due string) []hotStatement {
 		n("1::bigint"), n("0"), n("0"), n("''::varchar"), n("0"), n("''::varchar"), n("0::bigint"), n("1"), n("0"),
 		n("''::varchar"), n("''::varchar"),
 		n("-1::bigint"), n("1::bigint"), n("-1::bigint"), n("0"), n("9"), n("''::varchar"), n("''::varchar"),
-		n("''::varchar"), n("''::varchar")}
+		n("''::varchar"), n("''::varchar"), n("''::varchar")}
 	version := []any{due, n("1::bigint"), n("1"), n("0"), n("0"), n("0"), n("1::bigint"), n("1::bigint")}
 	end := slices.Concat(attempts,
 		[]any{due, n("1::bigint"), n("1::bigint"), n("1::bigint"), n("4"), n("'r'::varchar"), n("0"),

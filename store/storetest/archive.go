@@ -59,7 +59,7 @@ const fullRow = `UPDATE alarm SET state = 2, generation = 7, latest_ring_at = 17
 	retry_times = 4, last_error = 'näme', in_doubt = 1, retry_policy = '{"initial":2000,"factor":3,"cap":60000,"limit":5}', ack_timeout = 30000,
 	max_rings = 9, priority = 2, traceparent = 'tp', claim_id = 'c1', rung_at = 1795000700003, create_time = 1794000000004,
 	update_time = 1795000600005, finished_at = 1795000500006, answer = 4, answered_by = 'who', answered_at = 1795000400007, delivery = 1,
-	due_rank = 695, destination = 'refunds', doubt_target = 3, repeat_rule = '{"v":1,"every":60000,"anchor":1000}', repeat_state = '{"n":4,"at":181000}',
+	due_rank = 695, destination = 'refunds', receiver = '{"a":"nä"}', doubt_target = 3, repeat_rule = '{"v":1,"every":60000,"anchor":1000}', repeat_state = '{"n":4,"at":181000}',
 	past_generations = '{"n":6,"at":1,"state":3,"by":"nä","until":2}' WHERE id = %d`
 
 // testArchive demands that alarms that are read and stored again have the same columns and attempts.

@@ -45,6 +45,7 @@ var tables = map[string][]Column{
 		{"repeat_state", false},
 		{"past_generations", false},
 		{"destination", false},
+		{"receiver", false},
 	},
 	"zoned_alarm": {
 		{"alarm_id", false},

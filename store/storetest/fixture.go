@@ -86,6 +86,14 @@ func toDestination(target clock.TargetKind, name string, number int) func(*clock
 	}
 }
 
+// ownReceiver gives a set a receiver of its own, for which the settings have judged it.
+func ownReceiver(target clock.TargetKind, destination, fields string) func(*clock.Set) {
+	return func(s *clock.Set) {
+		toDestination(target, destination, clock.OwnNumber("somewhere"))(s)
+		s.Receiver = fields
+	}
+}
+
 func onlyIf(c clock.Condition) func(*clock.Set) {
 	return func(s *clock.Set) { s.If = c }
 }

@@ -71,15 +71,18 @@ func testNamedTargets(t *testing.T, f *fixture) {
 		set("moved", t0, named(clock.TargetPull)), set("old", t0, named(clock.TargetPull)),
 		set("one", t0, toDestination(clock.TargetWebhook, "one", 1)),
 		set("last", t0, toDestination(clock.TargetPull, "the.last_1", 255)), // fits the column
-		set("other", t0, toDestination(clock.TargetGRPC, "one", 2)))
+		set("other", t0, toDestination(clock.TargetGRPC, "one", 2)),
+		set("own", t0, ownReceiver(clock.TargetWebhook, "one", `{"url":"ü"}`)),
+		set("own too", t0, ownReceiver(clock.TargetWebhook, "", `{"url":"http://a"}`)))
 	hook, none, moved, old, one, last, other := ids[0], ids[1], ids[2], ids[3], ids[4], ids[5], ids[6]
+	own, ownToo := ids[7], ids[8]
 	f.set(t0, set("moved", t0, named(clock.TargetStream))) // in the millisecond of the first set: as if it were fresh
 	f.set(t0+1, set("old", t0), set("other", t0, toDestination(clock.TargetGRPC, "two", 3)))
 	same(t, "target of a set that names another", f.get("moved").Target, clock.TargetStream)
 	same(t, "target of a set that names none", f.get("old").Target, clock.NoTarget)
 	same(t, "alarm_report", f.report("SELECT business_id, target FROM alarm_report ORDER BY business_id"), [][]string{
 		{"hook", "webhook"}, {"last", "pull/the.last_1"}, {"moved", "stream"}, {"none", "NULL"}, {"old", "NULL"},
-		{"one", "webhook/one"}, {"other", "grpc/two"},
+		{"one", "webhook/one"}, {"other", "grpc/two"}, {"own", "webhook/one"}, {"own too", "webhook"},
 	})
 	claimNamed := func(named map[int64]store.Named) *claim {
 		r := f.request(t0+2, ids...)
@@ -90,14 +93,19 @@ func testNamedTargets(t *testing.T, f *fixture) {
 	toOne := store.Named{Target: clock.TargetWebhook, Destination: 1}
 	toLast := store.Named{Target: clock.TargetPull, Destination: 255}
 	c := claimNamed(map[int64]store.Named{hook: {Target: clock.TargetStream}, none: {Target: clock.TargetStream},
-		moved: pulls, old: pulls, one: hooks, last: pulls, other: {Target: clock.TargetGRPC, Destination: 2}}).wantRings()
+		moved: pulls, old: pulls, one: hooks, last: pulls, other: {Target: clock.TargetGRPC, Destination: 2},
+		own: toOne, ownToo: hooks}).wantRings()
 	same(t, "rows for other targets", len(c.Elsewhere), 0)
-	wanted := map[int64]store.Named{hook: hooks, moved: pulls, one: toOne, last: toLast}
+	toOwn := store.Named{Target: clock.TargetWebhook, Destination: clock.OwnNumber("somewhere")}
+	wanted := map[int64]store.Named{hook: hooks, moved: pulls, one: toOne, last: toLast, own: toOwn, ownToo: toOwn}
 	c = claimNamed(wanted)
-	same(t, "rings", len(c.Rings), 5)
+	same(t, "rings", len(c.Rings), 7)
+	receivers := map[int64]clock.OwnReceiver{own: {Fields: `{"url":"ü"}`, Destination: "one"},
+		ownToo: {Fields: `{"url":"http://a"}`}}
 	for i := range c.Rings {
 		r := &c.Rings[i]
 		same(t, "what the ring's alarm names", store.NamedByRing(r), wanted[r.AlarmID])
+		same(t, "receiver of the ring's own", r.Own, receivers[r.AlarmID])
 	}
 	c.settle(t0+3, everyRing(clock.Confirmed))
 	c = claimNamed(map[int64]store.Named{moved: {Target: clock.TargetStream},

@@ -24,6 +24,8 @@ func testRoundTrip(t *testing.T, f *fixture) {
 		full[i] = byte(i * 7)
 	}
 	contents := map[string]func(*clock.Set){
+		"own receiver": ownReceiver(clock.TargetKafka, "audit",
+			`{"key":"`+strings.Repeat("ä", (clock.MaxReceiver-len(`{"key":""}`))/2)+`"}`),
 		"plain":       func(*clock.Set) {},
 		"first":       func(s *clock.Set) { s.RingAt, s.LatestRingAt = 0, 0 },
 		"millisecond": func(s *clock.Set) { s.RingAt, s.LatestRingAt = 1, 999 },
@@ -60,7 +62,7 @@ func testRewrite(t *testing.T, f *fixture) {
 		retryLimit(7), priority(4), atMostOnce, named(clock.TargetStream), repeating(t0+7, nil))
 	repeated.Set.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	local := set("a", t0, localTime("2027-03-28T02:30:00", "Europe/Berlin"),
-		toDestination(clock.TargetKafka, "audit", 12))
+		ownReceiver(clock.TargetKafka, "audit", `{"key":"k"}`))
 	old := reflect.ValueOf(before.Set.Content)
 	for i := range old.NumField() {
 		changes := func(op clock.Op) bool {

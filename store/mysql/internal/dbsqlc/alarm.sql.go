@@ -187,7 +187,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE application = ? AND business_id = ?
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm WHERE application = ? AND business_id = ?
 `
 
 type GetAlarmParams struct {
@@ -236,6 +236,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.RepeatState,
 		&i.PastGenerations,
 		&i.Destination,
+		&i.Receiver,
 	)
 	return i, err
 }
@@ -244,10 +245,10 @@ const InsertAlarms = `-- name: InsertAlarms :execresult
 
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
 VALUES /*FIRST*/((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1),
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
 `
 
 type InsertAlarmsParams struct {
@@ -275,6 +276,7 @@ type InsertAlarmsParams struct {
 	RepeatRule   string
 	RepeatState  string
 	Destination  string
+	Receiver     string
 }
 
 // The markers FIRST and NEXT surround the part of a statement that is repeated for each row (store/mysql/bulk.go). No line may
@@ -311,11 +313,12 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.RepeatRule,
 		arg.RepeatState,
 		arg.Destination,
+		arg.Receiver,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm FORCE INDEX (alarm_key)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm FORCE INDEX (alarm_key)
 WHERE application = ?
   AND business_id > ? AND business_id >= ? AND business_id < ?
   AND LENGTH(business_id) >= LENGTH(?)
@@ -399,6 +402,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -506,7 +510,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE SKIP LOCKED
 `
 
@@ -559,6 +563,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -659,7 +664,7 @@ func (q *Queries) LockAlarmsBriefly(ctx context.Context, db DBTX) ([]LockAlarmsB
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id FOR UPDATE
 `
 
@@ -711,6 +716,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX) ([]Alarm, erro
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -767,7 +773,7 @@ func (q *Queries) NextApplications(ctx context.Context, db DBTX, arg NextApplica
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm FORCE INDEX (alarm_key) WHERE (application, business_id) IN (/*FIRST*/(?, ?)/*NEXT, FIRST*/)
 ORDER BY application, business_id
 `
 
@@ -819,6 +825,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX) ([]Alarm, error) {
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -839,8 +846,8 @@ UPDATE (
            ? AS latest_ring_at, ? AS next_try_time, ? AS ring_no, ? AS retry_times, ? AS last_error, ? AS in_doubt,
            ? AS retry_policy, ? AS ack_timeout, ? AS max_rings, ? AS priority, ? AS traceparent, ? AS claim_id, ? AS rung_at,
            ? AS update_time, ? AS finished_at, ? AS delivery, ? AS due_rank, ? AS repeat_rule, ? AS repeat_state,
-           ? AS past_generations, ? AS destination
-    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
+           ? AS past_generations, ? AS destination, ? AS receiver
+    /*NEXT UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?*/
 ) c
 STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON c.id = a.id AND c.generation = a.generation + 1
 SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.payload_kind = c.payload_kind,
@@ -850,7 +857,7 @@ SET a.state = c.state, a.generation = c.generation, a.payload = c.payload, a.pay
     a.max_rings = c.max_rings, a.priority = c.priority, a.traceparent = c.traceparent, a.claim_id = c.claim_id,
     a.rung_at = NULLIF(c.rung_at, -1), a.update_time = c.update_time, a.finished_at = NULLIF(c.finished_at, -1),
     a.delivery = c.delivery, a.due_rank = c.due_rank, a.repeat_rule = c.repeat_rule, a.repeat_state = c.repeat_state,
-    a.past_generations = c.past_generations, a.destination = c.destination, a.answer = 0, a.answered_by = '', a.answered_at = NULL
+    a.past_generations = c.past_generations, a.destination = c.destination, a.receiver = c.receiver, a.answer = 0, a.answered_by = '', a.answered_at = NULL
 WHERE a.state = ? AND a.in_doubt <> ?
   AND (SELECT b.oldest FROM build_level b WHERE b.only_row = 1) <= CAST(? AS SIGNED)
 `
@@ -884,6 +891,7 @@ type RewriteAlarmsParams struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 	OldState        int64
 	NotInDoubt      int64
 	Build           int64
@@ -923,6 +931,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 		arg.OldState,
 		arg.NotInDoubt,
 		arg.Build,

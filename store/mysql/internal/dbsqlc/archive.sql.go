@@ -46,7 +46,7 @@ func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (in
 }
 
 const ListArchive = `-- name: ListArchive :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE id > ? ORDER BY id LIMIT ?
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm WHERE id > ? ORDER BY id LIMIT ?
 `
 
 type ListArchiveParams struct {
@@ -102,6 +102,7 @@ func (q *Queries) ListArchive(ctx context.Context, db DBTX, arg ListArchiveParam
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -283,10 +284,10 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state, past_generations, destination)
+    repeat_rule, repeat_state, past_generations, destination, receiver)
 VALUES /*FIRST*/((SELECT IF(b.oldest <= ?, ?, NULL) FROM build_level b WHERE b.only_row = 1),
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    /*NEXT, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)*/
 `
 
 type RestoreAlarmsParams struct {
@@ -326,6 +327,7 @@ type RestoreAlarmsParams struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 }
 
 // Inserts rows with all their columns except the id, which the database gives, all or none. The tuple is repeated for each row. For a build
@@ -369,5 +371,6 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 	)
 }

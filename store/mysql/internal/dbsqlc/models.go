@@ -82,6 +82,7 @@ type Alarm struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 }
 
 type AlarmReport struct {

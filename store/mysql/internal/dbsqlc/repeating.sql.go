@@ -52,7 +52,7 @@ func (q *Queries) DeleteRepeatingOf(ctx context.Context, db DBTX, alarmIds []int
 }
 
 const ListRepeating = `-- name: ListRepeating :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination FROM repeating_alarm r FORCE INDEX (repeating_alarm_key) STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON a.id = r.alarm_id
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination, a.receiver FROM repeating_alarm r FORCE INDEX (repeating_alarm_key) STRAIGHT_JOIN alarm a FORCE INDEX (PRIMARY) ON a.id = r.alarm_id
 WHERE r.application = ?
   AND r.business_id > ? AND r.business_id >= ? AND r.business_id < ?
   AND LENGTH(r.business_id) >= LENGTH(?)
@@ -123,6 +123,7 @@ func (q *Queries) ListRepeating(ctx context.Context, db DBTX, arg ListRepeatingP
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}

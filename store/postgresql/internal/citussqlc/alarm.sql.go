@@ -13,10 +13,10 @@ const InsertAlarms = `-- name: InsertAlarms :many
 
 INSERT INTO alarm (
     id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
 SELECT n.id, n.application, n.business_id, g.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.retry_policy, n.ack_timeout, n.max_rings, n.priority,
-       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank, n.repeat_rule, n.repeat_state, n.destination
+       n.traceparent, n.create_time, n.create_time, n.delivery, n.due_rank, n.repeat_rule, n.repeat_state, n.destination, n.receiver
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::varchar[]) AS application,
              unnest($3::varchar[]) AS business_id,
@@ -39,7 +39,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($20::smallint[]) AS due_rank,
              unnest($21::varchar[]) AS repeat_rule,
              unnest($22::varchar[]) AS repeat_state,
-             unnest($23::varchar[]) AS destination) n
+             unnest($23::varchar[]) AS destination,
+             unnest($24::varchar[]) AS receiver) n
 JOIN gate g ON g.shard = n.shard /* in g.shard */
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id /* in a.shard */)
 RETURNING id
@@ -69,6 +70,7 @@ type InsertAlarmsParams struct {
 	RepeatRule   []string
 	RepeatState  []string
 	Destination  []string
+	Receiver     []string
 }
 
 // Statements of a distributed database that differ from the statement with the same name in queries/postgresql by more than the condition
@@ -101,6 +103,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.RepeatRule,
 		arg.RepeatState,
 		arg.Destination,
+		arg.Receiver,
 	)
 	if err != nil {
 		return nil, err

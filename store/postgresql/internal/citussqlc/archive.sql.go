@@ -15,12 +15,12 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state, past_generations, destination)
+    repeat_rule, repeat_state, past_generations, destination, receiver)
 SELECT n.id, n.application, n.business_id, g.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.ring_no, n.retry_times, n.last_error, n.in_doubt, n.retry_policy,
        n.ack_timeout, n.max_rings, n.priority, n.traceparent, n.claim_id, NULLIF(n.rung_at, -1), n.create_time, n.update_time,
        NULLIF(n.finished_at, -1), n.answer, n.answered_by, NULLIF(n.answered_at, -1), n.delivery, n.due_rank, n.doubt_target,
-       n.repeat_rule, n.repeat_state, n.past_generations, n.destination
+       n.repeat_rule, n.repeat_state, n.past_generations, n.destination, n.receiver
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::varchar[]) AS application,
              unnest($3::varchar[]) AS business_id,
@@ -56,7 +56,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($33::varchar[]) AS repeat_rule,
              unnest($34::varchar[]) AS repeat_state,
              unnest($35::varchar[]) AS past_generations,
-             unnest($36::varchar[]) AS destination) n
+             unnest($36::varchar[]) AS destination,
+             unnest($37::varchar[]) AS receiver) n
 JOIN gate g ON g.shard = n.shard /* in g.shard */
 RETURNING id
 `
@@ -98,6 +99,7 @@ type RestoreAlarmsParams struct {
 	RepeatState     []string
 	PastGenerations []string
 	Destination     []string
+	Receiver        []string
 }
 
 // Inserts rows with all their columns. The statement runs on the worker because it takes shard from gate. -1 stands for NULL.
@@ -140,6 +142,7 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 	)
 	if err != nil {
 		return nil, err

@@ -84,6 +84,7 @@ type Alarm struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 }
 
 type AlarmReport struct {

@@ -102,7 +102,7 @@ UPDATE alarm a
 SET state = 6, next_try_time = NULL, update_time = $1, finished_at = $1
 FROM (SELECT unnest($2::varchar[]) AS application, unnest($3::varchar[]) AS business_id) k
 WHERE a.application = k.application AND a.business_id = k.business_id /* in a.shard */ AND a.state = 1 AND a.in_doubt = 0 AND a.xmax = 0
-RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
+RETURNING a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination, a.receiver
 `
 
 type CancelScheduledParams struct {
@@ -161,6 +161,7 @@ func (q *Queries) CancelScheduled(ctx context.Context, db DBTX, arg CancelSchedu
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -296,7 +297,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm WHERE application = $1 AND business_id = $2 /* in shard */
 `
 
 type GetAlarmParams struct {
@@ -345,6 +346,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.RepeatState,
 		&i.PastGenerations,
 		&i.Destination,
+		&i.Receiver,
 	)
 	return i, err
 }
@@ -352,11 +354,11 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :many
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), COALESCE(n.retry_policy, ''), COALESCE(n.ack_timeout, 0), n.max_rings,
        n.priority, COALESCE(n.traceparent, ''), n.create_time, n.create_time, COALESCE(n.delivery, 0), n.due_rank,
-       COALESCE(n.repeat_rule, ''), COALESCE(n.repeat_state, ''), COALESCE(n.destination, '')
+       COALESCE(n.repeat_rule, ''), COALESCE(n.repeat_state, ''), COALESCE(n.destination, ''), COALESCE(n.receiver, '')
 FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($2::varchar[]) AS business_id,
              unnest($3::smallint[]) AS shard,
@@ -378,7 +380,8 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($19::smallint[]) AS due_rank,
              unnest($20::varchar[]) AS repeat_rule,
              unnest($21::varchar[]) AS repeat_state,
-             unnest($22::varchar[]) AS destination) n
+             unnest($22::varchar[]) AS destination,
+             unnest($23::varchar[]) AS receiver) n
 WHERE NOT EXISTS (SELECT 1 FROM alarm a WHERE a.application = n.application AND a.business_id = n.business_id)
 RETURNING id
 `
@@ -406,6 +409,7 @@ type InsertAlarmsParams struct {
 	RepeatRule   []string
 	RepeatState  []string
 	Destination  []string
+	Receiver     []string
 }
 
 // Inserts the sets of a group whose keys do not exist, and returns the ids of the new rows in the order given.
@@ -438,6 +442,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.RepeatRule,
 		arg.RepeatState,
 		arg.Destination,
+		arg.Receiver,
 	)
 	if err != nil {
 		return nil, err
@@ -458,7 +463,7 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm
 WHERE application = $1
   AND business_id > $2 AND business_id >= $3 AND business_id < $4
   AND (cardinality($5::smallint[]) = 0 OR state = ANY($5::smallint[]))
@@ -530,6 +535,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -664,7 +670,7 @@ func (q *Queries) ListKeys(ctx context.Context, db DBTX, ids []int64) ([]ListKey
 }
 
 const LockAlarms = `-- name: LockAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination, a.receiver
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -724,6 +730,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -736,7 +743,7 @@ func (q *Queries) LockAlarms(ctx context.Context, db DBTX, arg LockAlarmsParams)
 }
 
 const LockAlarmsWaiting = `-- name: LockAlarmsWaiting :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination, a.receiver
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -796,6 +803,7 @@ func (q *Queries) LockAlarmsWaiting(ctx context.Context, db DBTX, arg LockAlarms
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -862,7 +870,7 @@ func (q *Queries) NextAttentionApplication(ctx context.Context, db DBTX, after s
 }
 
 const ReadAlarms = `-- name: ReadAlarms :many
-SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination
+SELECT a.id, a.application, a.business_id, a.shard, a.state, a.generation, a.payload, a.payload_kind, a.content_type, a.target_ring_at, a.latest_ring_at, a.next_try_time, a.ring_no, a.retry_times, a.last_error, a.in_doubt, a.retry_policy, a.ack_timeout, a.max_rings, a.priority, a.traceparent, a.claim_id, a.rung_at, a.create_time, a.update_time, a.finished_at, a.answer, a.answered_by, a.answered_at, a.delivery, a.due_rank, a.doubt_target, a.repeat_rule, a.repeat_state, a.past_generations, a.destination, a.receiver
 FROM (SELECT unnest($1::varchar[]) AS application, unnest($2::varchar[]) AS business_id) k
 JOIN alarm a ON a.application = k.application AND a.business_id = k.business_id /* in a.shard */
 ORDER BY a.application, a.business_id
@@ -921,6 +929,7 @@ func (q *Queries) ReadAlarms(ctx context.Context, db DBTX, arg ReadAlarmsParams)
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -941,7 +950,7 @@ SET state = c.state, generation = c.generation, payload = c.payload, payload_kin
     priority = c.priority, due_rank = c.due_rank, delivery = c.delivery, traceparent = c.traceparent,
     claim_id = c.claim_id, rung_at = NULLIF(c.rung_at, -1), answer = 0, answered_by = '', answered_at = NULL,
     update_time = c.update_time, finished_at = NULLIF(c.finished_at, -1), repeat_rule = c.repeat_rule, repeat_state = c.repeat_state,
-    past_generations = c.past_generations, destination = c.destination
+    past_generations = c.past_generations, destination = c.destination, receiver = c.receiver
 FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($2::bigint[]) AS old_generation,
              unnest($3::smallint[]) AS old_state,
@@ -971,7 +980,8 @@ FROM (SELECT unnest($1::bigint[]) AS id,
              unnest($27::varchar[]) AS repeat_rule,
              unnest($28::varchar[]) AS repeat_state,
              unnest($29::varchar[]) AS past_generations,
-             unnest($30::varchar[]) AS destination) c
+             unnest($30::varchar[]) AS destination,
+             unnest($31::varchar[]) AS receiver) c
 WHERE a.id = c.id /* in a.shard */ AND a.generation = c.old_generation AND a.state = c.old_state
 `
 
@@ -1006,6 +1016,7 @@ type RewriteAlarmsParams struct {
 	RepeatState     []string
 	PastGenerations []string
 	Destination     []string
+	Receiver        []string
 }
 
 // Writes the rows that a set has changed: all columns except the key and create_time. The row loses the answer to its previous
@@ -1043,6 +1054,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 	)
 	if err != nil {
 		return 0, err

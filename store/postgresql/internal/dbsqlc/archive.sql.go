@@ -32,7 +32,7 @@ func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (in
 }
 
 const ListArchive = `-- name: ListArchive :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE id > $1 ORDER BY id LIMIT $2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm WHERE id > $1 ORDER BY id LIMIT $2
 `
 
 type ListArchiveParams struct {
@@ -88,6 +88,7 @@ func (q *Queries) ListArchive(ctx context.Context, db DBTX, arg ListArchiveParam
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -199,12 +200,12 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state, past_generations, destination)
+    repeat_rule, repeat_state, past_generations, destination, receiver)
 SELECT n.application, n.business_id, n.shard, n.state, n.generation, n.payload, n.payload_kind, n.content_type, n.target_ring_at,
        NULLIF(n.latest_ring_at, -1), NULLIF(n.next_try_time, -1), n.ring_no, n.retry_times, n.last_error, n.in_doubt, n.retry_policy,
        n.ack_timeout, n.max_rings, n.priority, n.traceparent, n.claim_id, NULLIF(n.rung_at, -1), n.create_time, n.update_time,
        NULLIF(n.finished_at, -1), n.answer, n.answered_by, NULLIF(n.answered_at, -1), n.delivery, n.due_rank, n.doubt_target,
-       n.repeat_rule, n.repeat_state, n.past_generations, n.destination
+       n.repeat_rule, n.repeat_state, n.past_generations, n.destination, n.receiver
 FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($2::varchar[]) AS business_id,
              unnest($3::smallint[]) AS shard,
@@ -239,7 +240,8 @@ FROM (SELECT unnest($1::varchar[]) AS application,
              unnest($32::varchar[]) AS repeat_rule,
              unnest($33::varchar[]) AS repeat_state,
              unnest($34::varchar[]) AS past_generations,
-             unnest($35::varchar[]) AS destination) n
+             unnest($35::varchar[]) AS destination,
+             unnest($36::varchar[]) AS receiver) n
 RETURNING id
 `
 
@@ -279,6 +281,7 @@ type RestoreAlarmsParams struct {
 	RepeatState     []string
 	PastGenerations []string
 	Destination     []string
+	Receiver        []string
 }
 
 // Inserts rows with all their columns except the id, which the database gives, and returns the ids in the order given. -1 stands for NULL.
@@ -320,6 +323,7 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 	)
 	if err != nil {
 		return nil, err

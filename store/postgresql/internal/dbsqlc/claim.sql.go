@@ -123,7 +123,8 @@ const LockDue = `-- name: LockDue :many
 
 SELECT id, application, business_id, shard, state, generation, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time,
        ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at,
-       update_time, delivery, due_rank, doubt_target, repeat_rule, repeat_state, octet_length(payload)::bigint AS payload_length
+       update_time, delivery, due_rank, doubt_target, repeat_rule, repeat_state, destination, receiver,
+       octet_length(payload)::bigint AS payload_length
 FROM alarm
 WHERE id = ANY($1::bigint[]) /* in shard */ AND state NOT IN (3, 4, 5, 6, 7) AND coalesce(next_try_time <= $2::bigint, FALSE)
 ORDER BY id
@@ -164,6 +165,8 @@ type LockDueRow struct {
 	DoubtTarget   int64
 	RepeatRule    string
 	RepeatState   string
+	Destination   string
+	Receiver      string
 	PayloadLength int64
 }
 
@@ -211,6 +214,8 @@ func (q *Queries) LockDue(ctx context.Context, db DBTX, arg LockDueParams) ([]Lo
 			&i.DoubtTarget,
 			&i.RepeatRule,
 			&i.RepeatState,
+			&i.Destination,
+			&i.Receiver,
 			&i.PayloadLength,
 		); err != nil {
 			return nil, err
@@ -348,7 +353,7 @@ SET state = CASE WHEN ack_timeout > 0 THEN 2 ELSE 3 END,
     finished_at = CASE WHEN ack_timeout > 0 THEN NULL ELSE $1::bigint END
 WHERE id = ANY($3::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= $1::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = '' AND receiver = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= $1::bigint)
   AND octet_length(payload) <= $4::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,
@@ -438,7 +443,7 @@ UPDATE alarm
 SET state = 2, doubt_target = $1::smallint, next_try_time = $2::bigint, update_time = $3::bigint
 WHERE id = ANY($4::bigint[]) /* in shard */ AND state = 1 AND coalesce(next_try_time <= $3::bigint, FALSE)
   AND coalesce(next_try_time = target_ring_at, FALSE) AND update_time = create_time AND ring_no = 0 AND retry_times = 0
-  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = ''
+  AND in_doubt = 0 AND claim_id = '' AND rung_at IS NULL AND last_error = '' AND delivery = 0 AND repeat_state = '' AND receiver = ''
   AND (latest_ring_at IS NULL OR latest_ring_at >= $3::bigint)
   AND octet_length(payload) <= $5::bigint AND ack_timeout <= 86400000 AND xmax = 0
 RETURNING id, application, business_id, shard, generation, payload, payload_kind, content_type, target_ring_at,

@@ -230,7 +230,7 @@ func (q *Queries) DeleteAlarm(ctx context.Context, db DBTX, id int64) (int64, er
 }
 
 const GetAlarm = `-- name: GetAlarm :one
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE application = ?1 AND business_id = ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm WHERE application = ?1 AND business_id = ?2
 `
 
 type GetAlarmParams struct {
@@ -279,6 +279,7 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 		&i.RepeatState,
 		&i.PastGenerations,
 		&i.Destination,
+		&i.Receiver,
 	)
 	return i, err
 }
@@ -286,8 +287,8 @@ func (q *Queries) GetAlarm(ctx context.Context, db DBTX, arg GetAlarmParams) (Al
 const InsertAlarms = `-- name: InsertAlarms :execresult
 INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
-    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    next_try_time, retry_policy, ack_timeout, max_rings, priority, traceparent, create_time, update_time, delivery, due_rank, repeat_rule, repeat_state, destination, receiver)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 `
 
@@ -315,6 +316,7 @@ type InsertAlarmsParams struct {
 	RepeatRule   string
 	RepeatState  string
 	Destination  string
+	Receiver     string
 }
 
 // Inserts one set as a new row, or nothing if the key exists. The statement is prepared once and run for each row of a group.
@@ -344,11 +346,12 @@ func (q *Queries) InsertAlarms(ctx context.Context, db DBTX, arg InsertAlarmsPar
 		arg.RepeatRule,
 		arg.RepeatState,
 		arg.Destination,
+		arg.Receiver,
 	)
 }
 
 const ListAlarms = `-- name: ListAlarms :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND state IN (SELECT value FROM json_each(CAST(?4 AS TEXT)))
@@ -419,6 +422,7 @@ func (q *Queries) ListAlarms(ctx context.Context, db DBTX, arg ListAlarmsParams)
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -615,8 +619,9 @@ SET state = ?1, generation = ?2, payload = ?3, payload_kind = ?4,
     due_rank = ?17, delivery = ?18, traceparent = ?19, claim_id = ?20,
     rung_at = ?21, answer = 0, answered_by = '', answered_at = NULL, update_time = ?22,
     finished_at = ?23, repeat_rule = ?24, repeat_state = ?25,
-    past_generations = ?26, destination = ?27
-WHERE id = ?28 AND generation = ?29 AND state = ?30
+    past_generations = ?26, destination = ?27,
+    receiver = ?28
+WHERE id = ?29 AND generation = ?30 AND state = ?31
 `
 
 type RewriteAlarmsParams struct {
@@ -647,6 +652,7 @@ type RewriteAlarmsParams struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 	ID              int64
 	OldGeneration   int64
 	OldState        int64
@@ -684,6 +690,7 @@ func (q *Queries) RewriteAlarms(ctx context.Context, db DBTX, arg RewriteAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 		arg.ID,
 		arg.OldGeneration,
 		arg.OldState,

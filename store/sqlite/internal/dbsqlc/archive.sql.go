@@ -33,7 +33,7 @@ func (q *Queries) DoubtDue(ctx context.Context, db DBTX, arg DoubtDueParams) (in
 }
 
 const ListArchive = `-- name: ListArchive :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm WHERE id > ?1 ORDER BY id LIMIT ?2
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm WHERE id > ?1 ORDER BY id LIMIT ?2
 `
 
 type ListArchiveParams struct {
@@ -89,6 +89,7 @@ func (q *Queries) ListArchive(ctx context.Context, db DBTX, arg ListArchiveParam
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}
@@ -224,8 +225,8 @@ INSERT INTO alarm (
     application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at,
     next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id,
     rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target,
-    repeat_rule, repeat_state, past_generations, destination)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    repeat_rule, repeat_state, past_generations, destination, receiver)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 `
 
 type RestoreAlarmsParams struct {
@@ -264,6 +265,7 @@ type RestoreAlarmsParams struct {
 	RepeatState     string
 	PastGenerations string
 	Destination     string
+	Receiver        string
 }
 
 // Inserts a row with all its columns except the id, which the database gives. The statement is run for each row of a group.
@@ -305,5 +307,6 @@ func (q *Queries) RestoreAlarms(ctx context.Context, db DBTX, arg RestoreAlarmsP
 		arg.RepeatState,
 		arg.PastGenerations,
 		arg.Destination,
+		arg.Receiver,
 	)
 }

@@ -31,7 +31,7 @@ func (q *Queries) CountRepeating(ctx context.Context, db DBTX, arg CountRepeatin
 }
 
 const ListRepeating = `-- name: ListRepeating :many
-SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination FROM alarm
+SELECT id, application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, latest_ring_at, next_try_time, ring_no, retry_times, last_error, in_doubt, retry_policy, ack_timeout, max_rings, priority, traceparent, claim_id, rung_at, create_time, update_time, finished_at, answer, answered_by, answered_at, delivery, due_rank, doubt_target, repeat_rule, repeat_state, past_generations, destination, receiver FROM alarm
 WHERE application = ?1
   AND business_id >= ?2 AND business_id < ?3
   AND repeat_state <> ''
@@ -99,6 +99,7 @@ func (q *Queries) ListRepeating(ctx context.Context, db DBTX, arg ListRepeatingP
 			&i.RepeatState,
 			&i.PastGenerations,
 			&i.Destination,
+			&i.Receiver,
 		); err != nil {
 			return nil, err
 		}

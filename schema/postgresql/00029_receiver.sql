@@ -1,0 +1,8 @@
+-- +goose Up
+-- side by side: no, because an older build leaves the receiver in a row that it sets again without one.
+
+UPDATE build_level SET oldest = 5;
+
+-- Fields of the receiver that the alarm brings itself, a JSON object: clock.Content.Receiver. Its number is in due_rank.
+-- Not VARCHAR(4096): PostgreSQL would take an empty table for a small one, and read all of it instead of an index.
+ALTER TABLE alarm ADD COLUMN receiver TEXT COLLATE "C" NOT NULL DEFAULT '';
