@@ -27,6 +27,7 @@ const (
 	KindChoices                  // a list of FieldInfo.Choices
 	KindTexts                    // an object of strings
 	KindSecrets                  // a list of strings that people must not see
+	KindPatterns                 // an object of lists of strings, with the members FieldInfo.Choices
 	KindObject                   // an object with FieldInfo.Fields
 	KindObjects                  // an object of such objects
 )
@@ -41,7 +42,7 @@ type FieldInfo struct {
 	Required bool
 	Default  any           // JSON that an object without the field has; nil: nothing
 	Absent   string        // what applies without a field that has no default, for people; "": nothing
-	Choices  []string      // of KindChoice and KindChoices
+	Choices  []string      // of KindChoice, KindChoices and KindPatterns
 	Min, Max int           // bounds of an integer; Max alone: the most bytes of a text
 	New      func() string // makes a value of KindSecrets
 	Type     string        // name of a KindObject, or of the objects in KindObjects, in the API, such as Webhook
@@ -191,6 +192,25 @@ func Duration[T any](info FieldInfo, at func(*T) *time.Duration, least, most tim
 		},
 		encode: func(v *T, _ bool) any { return format(*at(v)) },
 	}
+}
+
+// OptionalDuration is Duration for a value that may be absent: 0.
+func OptionalDuration[T any](info FieldInfo, at func(*T) *time.Duration, least, most time.Duration) Field[T] {
+	f := Duration(info, at, least, most)
+	check, encode := f.check, f.encode
+	f.check = func(v *T) error {
+		if *at(v) == 0 {
+			return nil
+		}
+		return check(v)
+	}
+	f.encode = func(v *T, redacted bool) any {
+		if *at(v) == 0 {
+			return nil
+		}
+		return encode(v, redacted)
+	}
+	return f
 }
 
 // format returns a duration as documents have it.

@@ -24,6 +24,8 @@ type Part[T any] struct {
 	Fields []Field[T]     // in the order in which documents have them
 	Check  func(*T) error // looks for faults that no field has, after the fields; nil: there are none
 
+	Own *Own[T] // fields that an alarm may bring itself; nil: none
+
 	// Receiver returns who gets the texts of Texts, such as a server. nil: the part has no Texts.
 	Receiver func(*T) string
 }
@@ -37,6 +39,7 @@ type AnyPart interface {
 	restore(value, stored any, anywhere bool) error
 	validate(value any) error
 	check(s *Settings) error
+	place(s *Settings, set *clock.Set) (clock.OwnPlace, error)
 	encode(value any, redacted bool) json.RawMessage
 }
 
@@ -47,19 +50,14 @@ func (p *Part[T]) Of(s *Settings) *T { return p.at(s, 0) }
 
 // at returns the value of a destination, by its number; 0 is the application itself.
 func (p *Part[T]) at(s *Settings, destination int) *T {
-	if s == nil {
+	if destination == 0 {
+		return p.base(s, "")
+	}
+	kind, name := s.DestinationOf(destination)
+	if kind != p.Target {
 		return nil
 	}
-	parts := s.parts
-	if destination != 0 {
-		kind, name := s.DestinationOf(destination)
-		if kind != p.Target {
-			return nil
-		}
-		parts = s.destinations[name]
-	}
-	value, _ := parts[p.Name].(*T)
-	return value
+	return p.base(s, name)
 }
 
 // In returns a function that returns the value of a receiver (clock.ReceiverOf) as w has it now, nil for none. The

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -17,7 +18,42 @@ type loft struct {
 	Birds int
 	Rings map[string]string
 	Seals []seal
+
+	AlarmFields settings.Patterns
 }
+
+// The fields of a loft that an alarm may bring itself.
+var (
+	place = settings.Text(settings.FieldInfo{Name: "place", Required: true, Max: 10, Example: "roof"},
+		func(l *loft) *string { return &l.Place }, func(place string) *settings.Fault {
+			if strings.Contains(place, "cat") {
+				return settings.Wrong("must have no cat")
+			}
+			return nil
+		})
+	rings = settings.Texts(settings.FieldInfo{Name: "rings"}, func(l *loft) *map[string]string { return &l.Rings },
+		func(rings map[string]string) *settings.Fault {
+			if len(rings) > 2 {
+				return settings.TooMuch("must be at most %d", 2)
+			}
+			return nil
+		}, func(rings map[string]string, name string) *settings.Fault {
+			if rings[name] == "" {
+				return settings.Wrong("must not be empty")
+			}
+			return nil
+		})
+	own = &settings.Own[loft]{
+		Fields:   []settings.OwnField[loft]{{Field: place}, {Field: rings, Matches: settings.MatchesNames}},
+		Patterns: func(l *loft) settings.Patterns { return l.AlarmFields },
+		Place:    func(l *loft) string { return l.Place },
+		With: func(base, own *loft) *loft {
+			merged := *base
+			merged.Place, merged.Rings = cmp.Or(own.Place, base.Place), own.Rings
+			return &merged
+		},
+	}
+)
 
 type size string
 
@@ -32,31 +68,14 @@ var pigeon = &settings.Part[loft]{
 	Receiver: func(l *loft) string { return l.Place },
 	New:      func() *loft { return &loft{Size: "small", Wait: 15 * time.Second, Birds: 3} },
 	Fields: []settings.Field[loft]{
-		settings.Text(settings.FieldInfo{Name: "place", Required: true, Max: 10, Example: "roof"},
-			func(l *loft) *string { return &l.Place }, func(place string) *settings.Fault {
-				if strings.Contains(place, "cat") {
-					return settings.Wrong("must have no cat")
-				}
-				return nil
-			}),
+		place,
 		settings.Text(settings.FieldInfo{Name: "note", Max: 10}, func(l *loft) *string { return &l.Note }, nil).
 			Redacted(func(note string) (string, bool) { return note[:1] + "...", true }),
 		settings.Choice(settings.FieldInfo{Name: "size"}, func(l *loft) *size { return &l.Size }, "small", "large", "vast"),
 		settings.Duration(settings.FieldInfo{Name: "wait"}, func(l *loft) *time.Duration { return &l.Wait },
 			time.Second, time.Minute),
 		settings.Integer(settings.FieldInfo{Name: "birds", Min: 1, Max: 9}, func(l *loft) *int { return &l.Birds }),
-		settings.Texts(settings.FieldInfo{Name: "rings"}, func(l *loft) *map[string]string { return &l.Rings },
-			func(rings map[string]string) *settings.Fault {
-				if len(rings) > 2 {
-					return settings.TooMuch("must be at most %d", 2)
-				}
-				return nil
-			}, func(rings map[string]string, name string) *settings.Fault {
-				if rings[name] == "" {
-					return settings.Wrong("must not be empty")
-				}
-				return nil
-			}),
+		rings,
 		settings.Secrets(settings.FieldInfo{Name: "seals", Max: 2, Example: "wax"},
 			func(l *loft) *[]seal { return &l.Seals }, func(s seal) *settings.Fault {
 				if s == "lead" {
@@ -64,7 +83,9 @@ var pigeon = &settings.Part[loft]{
 				}
 				return nil
 			}),
+		settings.AlarmFields(own.Fields, func(l *loft) *settings.Patterns { return &l.AlarmFields }),
 	},
+	Own: own,
 }
 
 // nest is the value of owl.
