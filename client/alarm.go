@@ -35,12 +35,15 @@ type Alarm struct {
 	Payload      Payload
 	ContentType  string
 
-	Retry       Retry
-	AckTimeout  time.Duration // time for an answer to a ring; 0: rings need no answer
-	MaxRings    int           // rings without an answer until the alarm is dead
-	Priority    int
-	Delivery    Delivery
-	Target      string // target that the set named, perhaps with a destination: webhook/refunds; empty: none
+	Retry      Retry
+	AckTimeout time.Duration // time for an answer to a ring; 0: rings need no answer
+	MaxRings   int           // rings without an answer until the alarm is dead
+	Priority   int
+	Delivery   Delivery
+	Target     string // target that the set named, perhaps with a destination: webhook/refunds; empty: none
+	// Receiver has the fields of the receiver that the set brought itself, without the values of headers and the query
+	// of a URL; nil: none.
+	Receiver    Receiver
 	Traceparent string
 
 	Repeat          *Repeat     // rule of a repeating alarm; nil: the alarm rings once
@@ -117,6 +120,7 @@ type alarmFields struct {
 	Priority    int      `json:"priority"`
 	Delivery    Delivery `json:"delivery"`
 	Target      string   `json:"target"`
+	Receiver    Receiver `json:"receiver"`
 	Traceparent string   `json:"traceparent"`
 
 	Repeat          *Repeat     `json:"repeat"`
@@ -161,7 +165,7 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 		RingAt: f.RingAt, LocalRingAt: f.LocalRingAt, TimeZone: f.TimeZone, LatestRingAt: f.LatestRingAt,
 		NextTryTime: f.NextTryTime, Payload: payload, ContentType: f.ContentType,
 		Retry: f.Retry, AckTimeout: time.Duration(f.AckTimeout), MaxRings: f.MaxRings, Priority: f.Priority,
-		Delivery: f.Delivery, Target: f.Target,
+		Delivery: f.Delivery, Target: f.Target, Receiver: f.Receiver,
 		Traceparent: f.Traceparent, Repeat: f.Repeat, RepeatSentence: f.RepeatSentence, Occurrence: f.Occurrence,
 		NextOccurrences: f.NextOccurrences, RepeatEnded: f.RepeatEnded,
 		RetryTimes: f.RetryTimes, RingNo: f.RingNo, InDoubt: f.InDoubt, LastError: f.LastError, RungAt: f.RungAt,

@@ -23,7 +23,10 @@ type Set struct {
 	Delivery   Delivery      // default AtLeastOnce
 	// Target is amqp, stream, webhook, kafka, grpc or pull, if the application's settings allow it, or one of their
 	// destinations, such as webhook/refunds. Default: the application's target.
-	Target      string
+	Target string
+	// Receiver has fields of the receiver of the rings, in place of those in the application's settings, which must
+	// allow them. It needs Target. Default: none.
+	Receiver    Receiver
 	Traceparent string // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
 }
 
@@ -54,7 +57,13 @@ type setFields struct {
 	Priority     int            `json:"priority,omitempty"`
 	Delivery     Delivery       `json:"delivery,omitempty"`
 	Target       string         `json:"target,omitempty"`
+	Receiver     Receiver       `json:"receiver,omitempty"`
 }
+
+// Receiver has fields of a receiver by name: url, method and headers of a webhook; url, method and metadata of grpc;
+// topic, key and headers of kafka; exchange, routing_key, headers and expiration of amqp. headers and metadata are a
+// map[string]string, the others a string.
+type Receiver map[string]any
 
 // Set creates the alarm, keeps it if it is the same already, or changes it. It returns the alarm as it is now.
 func (c *Client) Set(ctx context.Context, application, businessID string, s Set) (*Alarm, error) {
@@ -88,11 +97,15 @@ func (s *Set) encode(businessID string) ([]byte, *Error) {
 		ContentType: s.ContentType, If: s.If.name, Retry: s.Retry,
 		LatestRingAt: givenTime(s.LatestRingAt), AckTimeout: givenAckTimeout(s.AckTimeout), MaxRings: s.MaxRings,
 		Priority: s.Priority, Delivery: s.Delivery,
-		Target: s.Target,
+		Target: s.Target, Receiver: s.Receiver,
 	}
 	b, err := json.Marshal(f)
-	if err != nil { // a number of Retry is not a number
-		return nil, &Error{Code: CodeInvalidValue, Field: "retry", Detail: "the set cannot be encoded: " + err.Error(),
+	if err != nil { // Receiver has a value that JSON has not, or a number of Retry is not a number
+		field := "retry"
+		if _, failed := json.Marshal(s.Receiver); failed != nil {
+			field = "receiver"
+		}
+		return nil, &Error{Code: CodeInvalidValue, Field: field, Detail: "the set cannot be encoded: " + err.Error(),
 			Err: err}
 	}
 	return spliced(b, s.Payload), nil

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clockd/clockd/clock"
@@ -33,6 +35,12 @@ func alarmOf(a *clock.Alarm) *clockdv1.Alarm {
 	}
 	if a.Local != nil {
 		m.LocalRingAt, m.TimeZone = a.Local.String(), a.Local.TimeZone()
+	}
+	if shown := a.ShownReceiver(); shown != nil {
+		m.Receiver = &structpb.Struct{}
+		if protojson.Unmarshal(shown, m.Receiver) != nil {
+			m.Receiver = nil // the stored text is no object
+		}
 	}
 	setRepeat(m, a)
 	setPayload(m, a.PayloadKind, a.Payload)

@@ -153,6 +153,13 @@ func readOptions(set *clock.Set, spec *clockdv1.AlarmSpec) error {
 			return err
 		}
 	}
+	if spec.Receiver != nil {
+		receiver, err := json.Marshal(spec.Receiver.AsMap())
+		if err != nil { // a number that is none
+			return clock.Invalid(clock.CodeInvalidValue, "receiver", "receiver must be an object like {method: PUT}")
+		}
+		set.Receiver = string(receiver)
+	}
 	if spec.Delivery == clockdv1.Delivery_DELIVERY_UNSPECIFIED {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package clockhttp
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -73,6 +74,7 @@ func appendOptions(b []byte, a *clock.Alarm) []byte {
 	b = append(b, `,"delivery":"`...)
 	b = append(b, a.Delivery.String()...)
 	b = appendOptional(append(b, `","target":`...), clock.TargetText(a.Target, a.Destination.Name))
+	b = append(append(b, `,"receiver":`...), cmp.Or(string(a.ShownReceiver()), "null")...)
 	return appendOptional(append(b, `,"traceparent":`...), a.Traceparent)
 }
 

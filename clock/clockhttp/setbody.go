@@ -57,6 +57,7 @@ func init() {
 		"repeat":         {decode: (*setDecoder).repeat},
 		"delivery":       {decode: (*setDecoder).delivery},
 		"target":         {decode: (*setDecoder).target},
+		"receiver":       {decode: (*setDecoder).receiver},
 		"time_zone":      {decode: (*setDecoder).timeZone},
 	}
 	bit := uint32(1)
@@ -314,6 +315,20 @@ func (d *setDecoder) target(raw []byte) error {
 	var err error
 	set.Target, set.Destination.Name, err = clock.ParseTarget(name)
 	return err
+}
+
+// receiver keeps a copy of the JSON, whose fields the domain reads.
+func (d *setDecoder) receiver(raw []byte) error {
+	switch {
+	case isNull(raw):
+		return nil
+	case raw[0] != '{':
+		return wrongType("receiver", `an object like {"method": "PUT"}`, raw)
+	case len(raw) > clock.MaxReceiver:
+		return clock.ValidateReceiver(string(raw))
+	}
+	d.body.set.Receiver = string(raw)
+	return nil
 }
 
 func (d *setDecoder) delivery(raw []byte) error {

@@ -175,12 +175,19 @@ func describeTimes(a *client.Alarm) string {
 	return "to ring at " + shown(a.RingAt)
 }
 
-// describeOptions returns the priority, and the options of an alarm that waits for answers, in lines for people. It
-// leaves out a priority of 0, and both options of an alarm without answers.
+// describeOptions returns the options of an alarm in lines for people. It leaves out those that the alarm does not
+// have, and a priority of 0.
 func describeOptions(a *client.Alarm) string {
 	var b strings.Builder
 	if a.Priority != 0 {
 		fmt.Fprintf(&b, "  priority: %d\n", a.Priority)
+	}
+	if a.Target != "" {
+		fmt.Fprintf(&b, "  target: %s\n", a.Target)
+	}
+	if a.Receiver != nil {
+		receiver, _ := json.Marshal(a.Receiver) // it was JSON before
+		fmt.Fprintf(&b, "  receiver: %s\n", receiver)
 	}
 	if a.AckTimeout > 0 {
 		fmt.Fprintf(&b, "  ack timeout: %s, max rings: %d\n", span(a.AckTimeout), a.MaxRings)

@@ -37,6 +37,7 @@ type setCommand struct {
 	Priority    int               `help:"0 to 9. Among alarms due at the same time, higher priorities ring first."`
 	Delivery    string            `enum:",at_least_once,at_most_once" default:"" help:"at_least_once (the default), or at_most_once: a ring whose outcome is unknown is not repeated."`
 	Target      string            `placeholder:"NAME" values:"targets" help:"Where the ring goes, if the application's settings allow it: the name of a target, such as webhook, or of a destination, such as webhook/refunds."`
+	Receiver    string            `placeholder:"JSON" help:"Fields of the receiver instead of those in the application's settings, which must allow them (--webhook-alarm-field and the like): an object like {\"url\": \"https://shop.example/jobs/17\"}. Needs --target."`
 	Generation  *int64            `placeholder:"N" help:"Condition: the alarm has this generation."`
 }
 
@@ -61,6 +62,9 @@ func (s *setCommand) set() (given client.Set, err error) {
 	}
 	if err := notZero("max-rings", s.MaxRings); err != nil {
 		return given, err
+	}
+	if s.Receiver != "" && json.Unmarshal([]byte(s.Receiver), &given.Receiver) != nil {
+		return given, usagef("--receiver must be a JSON object like {\"method\": \"PUT\"}")
 	}
 	if given.Retry, err = retryFlag(s.Retry); err != nil {
 		return given, err

@@ -51,7 +51,9 @@ func (f *kafkaFlags) kafkaConfig() (kafka.Config, error) {
 // milliseconds, and the wait for replies is bounded, as with RabbitMQ. A broker replies to the rings of several
 // applications at once, so replies are not separate.
 func openKafka(_ *targets, d targetDeps) (*openTarget, error) {
-	topics, err := kafka.New(d.cfg.kafka, kafka.Deps{Topics: kafka.Part.In(d.watch), Log: d.log})
+	topics, err := kafka.New(d.cfg.kafka, kafka.Deps{
+		Topics: kafka.Part.In(d.watch), Own: kafka.Part.OwnIn(d.watch), Log: d.log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -157,6 +157,12 @@ func inlineSchema(f settings.FieldInfo) string {
 		add("type: boolean")
 	case settings.KindTexts:
 		add("type: object, additionalProperties: { type: string }")
+	case settings.KindPatterns:
+		add("type: object, additionalProperties: false, properties: {")
+		for _, name := range f.Choices {
+			parts[len(parts)-1] += fmt.Sprintf(" %s: { type: array, items: { type: string } },", name)
+		}
+		parts[len(parts)-1] = strings.TrimSuffix(parts[len(parts)-1], ",") + " }"
 	case settings.KindSecrets:
 		add("type: array, items: { type: string }")
 	case settings.KindChoices:

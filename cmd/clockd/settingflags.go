@@ -137,6 +137,10 @@ func (s *settingFlags) addField(add func(name string, zero any, tag, help string
 		add(name, map[string]string{}, `mapsep:"none" placeholder:"NAME=VALUE"`,
 			f.Help+" The flag may be repeated; an empty value removes the name.")
 		flag(name, changeTexts(f))
+	case settings.KindPatterns:
+		add(name, []string{}, `sep:"none" placeholder:"NAME=VALUE"`, fmt.Sprintf("%s NAME is one of: %s. The flag may be "+
+			"repeated, and replaces what the field had; an empty value allows nothing.", f.Help, strings.Join(f.Choices, ", ")))
+		flag(name, changePatterns(name, f))
 	case settings.KindSecrets:
 		add(name, new(string), `placeholder:"new|SECRET"`, f.Help+" This adds one: new makes it and prints it, as the first change without a secret does.")
 		flag(name, s.addSecret(f))
@@ -214,6 +218,30 @@ func valueOf(kind settings.Kind, text string) any {
 		return json.RawMessage(text)
 	default:
 		return text
+	}
+}
+
+// changePatterns returns the effect of the flag of patterns: those of each given name are replaced.
+func changePatterns(flag string, f settings.FieldInfo) func(map[string]any, any) error {
+	return func(object map[string]any, given any) error {
+		patterns := objectIn(object, f.Name)
+		values, _ := given.([]string)
+		replaced := map[string][]string{}
+		for _, value := range values {
+			name, pattern, is := strings.Cut(value, "=")
+			if !is || !slices.Contains(f.Choices, name) {
+				return usagef("--%s must be NAME=VALUE, and NAME one of: %s", flag, strings.Join(f.Choices, ", "))
+			}
+			if pattern != "" {
+				replaced[name] = append(replaced[name], pattern)
+			} else if replaced[name] == nil {
+				replaced[name] = []string{}
+			}
+		}
+		for name, list := range replaced {
+			patterns[name] = list
+		}
+		return nil
 	}
 }
 

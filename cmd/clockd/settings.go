@@ -99,12 +99,16 @@ func pollSettings(watch *settings.Watch, gate *claimGate) func(context.Context) 
 func routeBySettings(watch *settings.Watch, targets *targets, loop *ring.Loop) {
 	watch.OnChange(func(before, after *settings.Snapshot, changed []string) {
 		was, is := targets.routerOf(before), targets.routerOf(after)
+		differs := func(to store.Addressee) bool { return was(to) != is(to) }
 		var moved []store.Addressee
 		for _, application := range changed {
 			for _, to := range addresseesOf(after, application) {
-				if was(to) != is(to) {
+				if differs(to) {
 					moved = append(moved, to)
 				}
+			}
+			if before.Of(application) != nil { // else no alarm has a receiver of its own
+				moved = append(moved, ownReceivers(application, differs)...)
 			}
 		}
 		loop.Reroute(is, moved)

@@ -163,6 +163,9 @@ func describePart(f *settings.FieldInfo, object map[string]any) string {
 	case f.Kind == settings.KindTexts:
 		texts, _ := value.(map[string]any)
 		return fmt.Sprint(len(texts))
+	case f.Kind == settings.KindPatterns && has:
+		patterns, _ := value.(map[string]any)
+		return strings.Join(slices.Sorted(maps.Keys(patterns)), " ")
 	case f.Kind == settings.KindSecrets:
 		secrets, _ := value.([]any)
 		return fmt.Sprint(len(secrets))

@@ -159,6 +159,8 @@ func (t *targets) kindOf(snapshot *settings.Snapshot, to store.Addressee) (clock
 		return t.byDefault, nil
 	case s.Unreadable != nil:
 		return clock.NoTarget, s.Unreadable
+	case to.Destination > clock.MaxDestinations:
+		return to.Target, nil // the target judges each alarm
 	case to.Destination != 0:
 		if kind, _ := s.DestinationOf(to.Destination); kind != to.Target {
 			return clock.NoTarget, errUnknownDestination
@@ -206,6 +208,23 @@ func addresseesOf(snapshot *settings.Snapshot, application string) []store.Addre
 		s.EachDestination(func(number int, target clock.TargetKind) {
 			all = append(all, store.Named{Target: target, Destination: number}.Of(application))
 		})
+	}
+	return all
+}
+
+// ownReceivers returns the addressees of alarms that bring fields of their receiver themselves, for each target for
+// which one of them differs. They have one route.
+func ownReceivers(application string, differs func(store.Addressee) bool) (all []store.Addressee) {
+	for _, known := range knownTargets {
+		to := func(number int) store.Addressee {
+			return store.Named{Target: known.kind, Destination: number}.Of(application)
+		}
+		if known.part == nil || !differs(to(clock.MaxNumber)) {
+			continue
+		}
+		for number := clock.MaxDestinations + 1; number <= clock.MaxNumber; number++ {
+			all = append(all, to(number))
+		}
 	}
 	return all
 }
@@ -260,8 +279,9 @@ func (t *targets) settingsChanged() {
 
 // openRabbit opens the exchange of RabbitMQ, the default target.
 func openRabbit(t *targets, d targetDeps) (*openTarget, error) {
-	session, err := rabbit.New(d.cfg.rabbit,
-		rabbit.Deps{Destination: rabbit.Part.In(d.watch), Log: d.log, Registerer: d.reg})
+	session, err := rabbit.New(d.cfg.rabbit, rabbit.Deps{
+		Destination: rabbit.Part.In(d.watch), Own: rabbit.Part.OwnIn(d.watch), Log: d.log, Registerer: d.reg,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +301,9 @@ func openStream(t *targets, _ targetDeps) (*openTarget, error) {
 
 // openWebhooks opens webhooks. Claims of the route do not hold their transactions, because requests may take long.
 func openWebhooks(_ *targets, d targetDeps) (*openTarget, error) {
-	hooks, err := webhook.New(d.cfg.webhook, webhook.Deps{Endpoints: webhook.Part.In(d.watch), Registerer: d.reg})
+	hooks, err := webhook.New(d.cfg.webhook, webhook.Deps{
+		Endpoints: webhook.Part.In(d.watch), Own: webhook.Part.OwnIn(d.watch), Registerer: d.reg,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +315,9 @@ func openWebhooks(_ *targets, d targetDeps) (*openTarget, error) {
 
 // openGRPC opens methods of gRPC. As with webhooks, claims of the route do not hold their transactions.
 func openGRPC(_ *targets, d targetDeps) (*openTarget, error) {
-	calls, err := grpc.New(d.cfg.grpc, grpc.Deps{Methods: grpc.Part.In(d.watch), Registerer: d.reg})
+	calls, err := grpc.New(d.cfg.grpc, grpc.Deps{
+		Methods: grpc.Part.In(d.watch), Own: grpc.Part.OwnIn(d.watch), Registerer: d.reg,
+	})
 	if err != nil {
 		return nil, err
 	}

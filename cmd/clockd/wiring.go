@@ -299,7 +299,8 @@ func newClockService(
 	preloader *preload.Preloader, recorder *stats.Recorder, occurrences countOccurrences, quotas *quota.Keeper,
 ) (*clock.Service, error) {
 	s, err := clock.NewService(cfg.service,
-		clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults, Quotas: quotas,
+		clock.ServiceDeps{Store: st, Prober: st, Time: tb, Listener: preloader, Defaults: watch.Defaults,
+			OwnReceiver: watch.OwnReceiver, Quotas: quotas,
 			Metrics: clockMetrics(reg, recorder, occurrences), Log: log})
 	if err == nil {
 		registerQueueMetrics(reg, s)

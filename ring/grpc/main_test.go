@@ -94,7 +94,7 @@ type bench struct {
 func openTarget(t *testing.T, change ...func(*Deps)) *bench {
 	t.Helper()
 	b := &bench{t: t, methods: map[string]*Method{}}
-	cfg, deps := DefaultConfig(), Deps{Methods: b.method, Registerer: prometheus.NewRegistry()}
+	cfg, deps := DefaultConfig(), Deps{Methods: b.method, Own: b.own, Registerer: prometheus.NewRegistry()}
 	cfg.Allow = []string{"127.0.0.0/8", "::1"}
 	for _, c := range change {
 		c(&deps)
@@ -112,6 +112,14 @@ func (b *bench) method(application string) *Method {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.methods[application]
+}
+
+// own returns the method of another application for a ring, as targettest demands.
+func (b *bench) own(r *clock.Ring) (*Method, error) {
+	if r.Own.Fields == targettest.Withdrawn {
+		return nil, targettest.ErrWithdrawn
+	}
+	return b.method(r.Own.Fields), nil
 }
 
 // point gives an application a method.

@@ -1,6 +1,7 @@
 package grpc
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ type Method struct {
 	Metadata    map[string]string // further metadata of each call; nil: none
 	Timeout     time.Duration     // deadline of the call, from its begin to its status
 	Concurrency int               // most calls of the application under way at once
+
+	AlarmFields settings.Patterns // fields that alarms may bring themselves; nil: none
 }
 
 // NewMethod returns a method with the defaults.
@@ -27,24 +30,50 @@ func NewMethod(address, name string) *Method {
 // maxName is the length of the longest name of a method, in bytes.
 const maxName = 512
 
+// The fields of a method that alarms may bring themselves.
+var (
+	urlField = httpcall.URLField("Server: https, or http for HTTP/2 in plain text.", "https://shop.example:8443",
+		func(m *Method) *string { return &m.URL }, serverFault)
+	methodField = settings.Text(settings.FieldInfo{
+		Name: "method", Flag: "method", Required: true, Max: maxName, Example: "shop.v1.Alarms/Ring",
+		Help: "The service and its method.",
+	}, func(m *Method) *string { return &m.Name }, nameFault)
+	metadataField = httpcall.HeadersField(
+		settings.FieldInfo{Name: "metadata", Flag: "metadata", Help: "Further metadata of each call."},
+		func(m *Method) *map[string]string { return &m.Metadata }, metadataFault)
+)
+
+// own are the fields of a method that alarms may bring themselves.
+var own = &settings.Own[Method]{
+	Fields: []settings.OwnField[Method]{
+		httpcall.OwnURL(urlField), {Field: methodField}, httpcall.OwnHeaders(metadataField),
+	},
+	Patterns: func(m *Method) settings.Patterns { return m.AlarmFields },
+	With:     (*Method).with,
+	Place:    func(m *Method) string { return httpcall.Origin(m.URL) },
+}
+
+// with returns a copy of m with the fields of own that are not empty.
+func (m *Method) with(own *Method) *Method {
+	merged := *m
+	merged.URL, merged.Name = cmp.Or(own.URL, m.URL), cmp.Or(own.Name, m.Name)
+	elsewhere := httpcall.Origin(merged.URL) != httpcall.Origin(m.URL)
+	merged.Metadata = httpcall.MergeHeaders(m.Metadata, own.Metadata, elsewhere)
+	return &merged
+}
+
 // Part is the method in the settings of an application.
 var Part = &settings.Part[Method]{
 	Name: "grpc", Type: "GRPC", Target: clock.TargetGRPC, Needs: "a method",
 	Help:     "The method of gRPC of an application whose target is grpc.",
 	New:      func() *Method { return NewMethod("", "") },
-	Receiver: func(m *Method) string { return httpcall.Origin(m.URL) },
+	Receiver: own.Place,
+	Own:      own,
 	Fields: []settings.Field[Method]{
-		httpcall.URLField("Server: https, or http for HTTP/2 in plain text.", "https://shop.example:8443",
-			func(m *Method) *string { return &m.URL }, serverFault),
-		settings.Text(settings.FieldInfo{
-			Name: "method", Flag: "method", Required: true, Max: maxName, Example: "shop.v1.Alarms/Ring",
-			Help: "The service and its method.",
-		}, func(m *Method) *string { return &m.Name }, nameFault),
-		httpcall.HeadersField(
-			settings.FieldInfo{Name: "metadata", Flag: "metadata", Help: "Further metadata of each call."},
-			func(m *Method) *map[string]string { return &m.Metadata }, metadataFault),
+		urlField, methodField, metadataField,
 		httpcall.TimeoutField("The deadline of a call.", func(m *Method) *time.Duration { return &m.Timeout }),
 		httpcall.ConcurrencyField("calls", func(m *Method) *int { return &m.Concurrency }),
+		settings.AlarmFields(own.Fields, func(m *Method) *settings.Patterns { return &m.AlarmFields }),
 	},
 }
 

@@ -31,11 +31,8 @@ type sender struct {
 
 var _ httpcall.Sender = (*sender)(nil)
 
-// newSender returns the sender of a method. The error says why the method is not valid.
-func newSender(m *Method, t *Target) (*sender, error) {
-	if err := Part.Validate(m); err != nil {
-		return nil, err
-	}
+// newSender returns the sender of a valid method.
+func newSender(m *Method, t *Target) *sender {
 	u, _ := httpcall.ParseURL(m.URL)
 	u.Path = "/" + m.Name
 	s := &sender{method: m, url: u, address: httpcall.AddressOf(u), header: http.Header{},
@@ -47,7 +44,7 @@ func newSender(m *Method, t *Target) (*sender, error) {
 	s.header.Set("Content-Type", "application/grpc")
 	s.header.Set("Te", "trailers")
 	s.header.Set("Grpc-Timeout", strconv.FormatInt(m.Timeout.Milliseconds(), 10)+"m")
-	return s, nil
+	return s
 }
 
 // Address returns the host and port of the server.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/httpcall"
 )
@@ -34,6 +35,13 @@ func New(cfg Config, deps Deps) (*Target, error) {
 		Endpoint: func(receiver string) (httpcall.Endpoint, bool) {
 			m := deps.Methods(receiver)
 			return openMethod{Method: m, target: t}, m != nil
+		},
+		OwnSender: func(r *clock.Ring) (httpcall.Sender, error) {
+			m, err := deps.Own(r)
+			if err != nil {
+				return nil, err
+			}
+			return newSender(m, t), nil
 		},
 		Registerer: deps.Registerer, Dial: deps.Dial, NewTransport: t.newTransport,
 		Metrics: httpcall.MetricNames{Prefix: "clockd_grpc_", Noun: "calls", Label: "status", Classes: statusNames,
@@ -115,4 +123,9 @@ type openMethod struct {
 }
 
 // NewSender returns the sender of the method.
-func (m openMethod) NewSender() (httpcall.Sender, error) { return newSender(m.Method, m.target) }
+func (m openMethod) NewSender() (httpcall.Sender, error) {
+	if err := Part.Validate(m.Method); err != nil {
+		return nil, err
+	}
+	return newSender(m.Method, m.target), nil
+}

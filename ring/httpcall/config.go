@@ -49,7 +49,11 @@ func (c Config) Validate(kind string) error {
 type Deps struct {
 	// Endpoint returns the endpoint of a receiver (clock.ReceiverOf), and false if it has none. It must not block. Any
 	// goroutine may call it. The caller calls Target.EndpointsChanged when its results have changed.
-	Endpoint   func(receiver string) (Endpoint, bool)
+	Endpoint func(receiver string) (Endpoint, bool)
+	// OwnSender returns the sender of a ring whose alarm brings fields of its endpoint itself. The error says why the
+	// settings do not allow it any more, in the same words at each try. It must not block. Any goroutine may call it.
+	// Nil: there are no such alarms.
+	OwnSender  func(r *clock.Ring) (Sender, error)
 	Registerer prometheus.Registerer
 	Metrics    MetricNames
 	// NewTransport returns a HTTP client that dials with Target.Dial, DialHTTP2 or DialTLS. The first delivery calls

@@ -31,17 +31,15 @@ func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []i
 		return
 	}
 	first := &rings[indexes[0]]
-	e, ok := h.target.deps.Endpoint(first.Receiver())
-	if !ok {
-		h.set(indexes, clock.NoReceiver(first, "endpoint"))
-		return
-	}
-	s, err := h.receiver.senderOf(e)
-	if err != nil {
-		h.set(indexes, clock.Outcome{Kind: clock.Returned, Reason: Cut("the endpoint is not valid: " + err.Error())})
-		return
-	}
+	s, none := h.senderOf(first)
 	for n, i := range indexes {
+		if n > 0 && (none != nil || first.Own != (clock.OwnReceiver{})) {
+			s, none = h.senderOf(&rings[i])
+		}
+		if none != nil {
+			h.set([]int{i}, *none)
+			continue
+		}
 		sl, refused := h.takeSlot(ctx, s)
 		if refused != nil {
 			h.set(indexes[n:], *refused)
@@ -49,6 +47,27 @@ func (h *handover) handOver(ctx context.Context, rings []clock.Ring, indexes []i
 		}
 		h.send(sl, s, rings, i)
 	}
+}
+
+// senderOf returns the sender of a ring, or the outcome of a ring without one. Rings of a receiver have one sender, or
+// each alarm brings fields of its own.
+func (h *handover) senderOf(r *clock.Ring) (Sender, *clock.Outcome) {
+	if r.Own != (clock.OwnReceiver{}) {
+		s, err := h.target.deps.OwnSender(r)
+		if err != nil {
+			return nil, new(clock.Withdrawn(r, err.Error()))
+		}
+		return s, nil
+	}
+	e, ok := h.target.deps.Endpoint(r.Receiver())
+	if !ok {
+		return nil, new(clock.NoReceiver(r, "endpoint"))
+	}
+	s, err := h.receiver.senderOf(e)
+	if err != nil {
+		return nil, &clock.Outcome{Kind: clock.Returned, Reason: Cut("the endpoint is not valid: " + err.Error())}
+	}
+	return s, nil
 }
 
 // takeSlot waits for a slot. refused is nil, or the outcome of this and all further rings.

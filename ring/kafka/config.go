@@ -16,6 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/clockd/clockd/clock"
 )
 
 // The SASL mechanisms.
@@ -83,7 +85,11 @@ type Deps struct {
 	// Topics returns where the rings of a receiver (clock.ReceiverOf) go, nil if it has no topic. It must not block.
 	// Any goroutine may call it. When its results change, the caller calls Target.TopicsChanged.
 	Topics func(receiver string) *Topic
-	Log    *slog.Logger
+	// Own returns where a ring goes whose alarm brings fields of its topic itself. The error says why the settings do
+	// not allow it any more, in the same words at each try. It must not block. Any goroutine may call it. Nil: there
+	// are no such alarms.
+	Own func(r *clock.Ring) (*Topic, error)
+	Log *slog.Logger
 	// Dial connects to the address of a broker, without TLS. Nil: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

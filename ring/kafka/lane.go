@@ -153,9 +153,9 @@ var _ ring.LateRings = (*delivery)(nil)
 // produce gives the records of all rings to the client.
 func (d *delivery) produce(rings []clock.Ring) {
 	for i := range rings {
-		topic := d.link.target.deps.Topics(rings[i].Receiver())
+		topic, none := d.link.target.topicOf(&rings[i])
 		if topic == nil {
-			d.outcomes[i] = clock.NoReceiver(&rings[i], "topic")
+			d.outcomes[i] = none
 			continue
 		}
 		d.outcomes[i], d.records[i] = clock.Outcome{Kind: clock.Awaited}, recordOf(&rings[i], topic)

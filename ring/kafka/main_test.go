@@ -15,6 +15,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/targettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,7 +48,7 @@ func openTarget(t *testing.T, cfg Config, opts ...kfake.Opt) *bench {
 		cfg.AckTimeout = 20 * time.Second
 	}
 	cfg.ProbeInterval = 200 * time.Millisecond
-	b.Target, err = New(cfg, Deps{Topics: b.topic, Log: slog.New(slog.DiscardHandler), Dial: b.dial})
+	b.Target, err = New(cfg, Deps{Topics: b.topic, Own: b.own, Log: slog.New(slog.DiscardHandler), Dial: b.dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +71,14 @@ func (b *bench) topic(application string) *Topic {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.topics[application]
+}
+
+// own returns the topic of another application for a ring, as targettest demands.
+func (b *bench) own(r *clock.Ring) (*Topic, error) {
+	if r.Own.Fields == targettest.Withdrawn {
+		return nil, targettest.ErrWithdrawn
+	}
+	return b.topic(r.Own.Fields), nil
 }
 
 // create makes a topic of three partitions for the application.

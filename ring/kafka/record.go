@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -28,6 +30,13 @@ var occurrenceHeaders = clock.OccurrenceNames{
 	Number: "x-occurrence", At: "x-occurrence-at", PreviousAt: "x-occurrence-previous-at", NextAt: "x-occurrence-next-at",
 }
 
+// ownHeaders are the headers that clockd writes.
+var ownHeaders = []string{
+	headerMessageID, headerContentType, headerApplication, headerBusinessID, headerGeneration, headerRingNo,
+	headerTargetRingAt, headerRungAt, headerRetryTimes, headerClaimID, headerTraceparent,
+	occurrenceHeaders.Number, occurrenceHeaders.At, occurrenceHeaders.PreviousAt, occurrenceHeaders.NextAt,
+}
+
 // recordOf returns the record of a ring.
 func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
 	rec := &kgo.Record{Topic: t.Name, Value: r.Payload, Headers: make([]kgo.RecordHeader, 0, 13)}
@@ -38,10 +47,13 @@ func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
 		rec.Key = []byte(r.Application)
 	case KeyNone:
 	}
+	if t.OwnKey != "" {
+		rec.Key = []byte(t.OwnKey)
+	}
 	add := func(name, value string) {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 	}
-	full := t.Headers == FullHeaders
+	full := t.Headers == FullHeaders || t.OwnKey != "" // the key has nothing of the ring
 	add(headerMessageID, r.MessageID())
 	if r.ContentType != "" {
 		add(headerContentType, r.ContentType)
@@ -64,5 +76,8 @@ func recordOf(r *clock.Ring, t *Topic) *kgo.Record {
 		add(headerTraceparent, r.Traceparent)
 	}
 	r.EachOccurrenceNumber(&occurrenceHeaders, func(name string, n int64) { add(name, strconv.FormatInt(n, 10)) })
+	for _, name := range slices.Sorted(maps.Keys(t.OwnHeaders)) {
+		add(name, t.OwnHeaders[name])
+	}
 	return rec
 }

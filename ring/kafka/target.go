@@ -58,6 +58,22 @@ func (t *Target) Accepts(receiver string) error {
 	return nil
 }
 
+// topicOf returns where a ring goes, or the outcome of a ring without a topic.
+func (t *Target) topicOf(r *clock.Ring) (*Topic, clock.Outcome) {
+	if r.Own != (clock.OwnReceiver{}) {
+		topic, err := t.deps.Own(r)
+		if err != nil {
+			return nil, clock.Withdrawn(r, err.Error())
+		}
+		return topic, clock.Outcome{}
+	}
+	topic := t.deps.Topics(r.Receiver())
+	if topic == nil {
+		return nil, clock.NoReceiver(r, "topic")
+	}
+	return topic, clock.Outcome{}
+}
+
 // Changed returns a channel of capacity 1. It is signalled when the cluster has become usable, and when topics of
 // applications have changed.
 func (t *Target) Changed() <-chan struct{} { return t.changed }

@@ -68,7 +68,7 @@ func BenchmarkMessage(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if _, err := e.encode(&batch[i%len(batch)], "clock", "shop", 1); err != nil {
+		if _, err := e.encode(&batch[i%len(batch)], &address{exchange: "clock", routingKey: "shop"}, 1); err != nil {
 			b.Fatal(err)
 		}
 		i++

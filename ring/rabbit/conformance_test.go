@@ -2,6 +2,7 @@ package rabbit
 
 import (
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -30,7 +31,14 @@ type conformanceBench struct {
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
 	b, p, cfg := proxied(t)
-	c := &conformanceBench{Broker: b, p: p, s: startUsable(t, cfg), queues: map[string]string{},
+	s := runWith(t, cfg, Deps{Own: func(r *clock.Ring) (*Destination, error) {
+		if r.Own.Fields == targettest.Withdrawn {
+			return nil, targettest.ErrWithdrawn
+		}
+		return &Destination{RoutingKey: r.Own.Fields}, nil
+	}})
+	waitUsable(t, s, 10*time.Second)
+	c := &conformanceBench{Broker: b, p: p, s: s, queues: map[string]string{},
 		received: map[string][]targettest.Received{}}
 	t.Cleanup(c.Reply)
 	return c

@@ -22,9 +22,9 @@ type delivery struct {
 
 // ringState is the state of one ring during a delivery.
 type ringState struct {
-	ch                   *channel // the channel that publishes the ring
-	tag                  uint64   // delivery tag; 0: not published
-	exchange, routingKey string   // where the ring goes
+	ch  *channel // the channel that publishes the ring
+	tag uint64   // delivery tag; 0: not published
+	to  address
 
 	mark    int64         // position in the wire's stream at or shortly before the message's begin
 	outcome clock.Outcome // zero: unresolved

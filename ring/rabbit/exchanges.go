@@ -51,15 +51,34 @@ func (e *exchanges) refusedSince(exchange string, passed func(since time.Time) b
 	return r.reason
 }
 
-// destination returns the exchange and the routing key of a ring. known is false if the settings do not have its
-// destination.
-func (s *Session) destination(r *clock.Ring) (exchange, routingKey string, known bool) {
+// address says where a ring goes, and with which properties.
+type address struct {
+	exchange, routingKey string
+	headers              map[string]string // beside those of the ring
+	expiration           time.Duration     // 0: none
+}
+
+// addressOf returns where a ring goes, or the outcome of a ring that the settings send nowhere.
+func (s *Session) addressOf(r *clock.Ring) (to address, none clock.Outcome) {
 	if r.Message != nil {
-		return r.Message.Exchange, r.Message.RoutingKey, true
+		return address{exchange: r.Message.Exchange, routingKey: r.Message.RoutingKey}, none
 	}
-	d := s.destinations(r.Receiver())
-	exchange, routingKey = d.of(r.Application, s.cfg.Exchange)
-	return exchange, routingKey, d != nil || r.Destination == 0
+	var d *Destination
+	if r.Own == (clock.OwnReceiver{}) {
+		if d = s.destinations(r.Receiver()); d == nil && r.Destination != 0 {
+			return to, clock.NoReceiver(r, "exchange")
+		}
+	} else {
+		var err error
+		if d, err = s.own(r); err != nil {
+			return to, clock.Withdrawn(r, err.Error())
+		}
+	}
+	to.exchange, to.routingKey = d.of(r.Application, s.cfg.Exchange)
+	if d != nil {
+		to.headers, to.expiration = d.Headers, d.Expiration
+	}
+	return to, none
 }
 
 // allows reports whether rings of applications may go to the exchange.
@@ -69,24 +88,20 @@ func (s *Session) allows(exchange string) bool {
 
 // otherExchange returns the exchange of a ring that does not go to the session's own exchange, else "".
 func (d *delivery) otherExchange(i int) string {
-	if d.states[i].exchange == d.s.cfg.Exchange {
+	if d.states[i].to.exchange == d.s.cfg.Exchange {
 		return ""
 	}
-	return d.states[i].exchange
+	return d.states[i].to.exchange
 }
 
 // address notes where each ring goes. The settings may change during a delivery.
 func (d *delivery) address() {
 	for i := range d.rings {
 		t := &d.states[i]
-		var known bool
-		t.exchange, t.routingKey, known = d.s.destination(&d.rings[i])
-		switch {
-		case !known:
-			t.outcome = clock.NoReceiver(&d.rings[i], "exchange")
-		case d.rings[i].Message == nil && !d.s.allows(t.exchange):
+		t.to, t.outcome = d.s.addressOf(&d.rings[i])
+		if t.outcome.Kind == 0 && d.rings[i].Message == nil && !d.s.allows(t.to.exchange) {
 			t.outcome = clock.Outcome{Kind: clock.Untaken,
-				Reason: fmt.Sprintf("exchange %q is not allowed (CLOCKD_AMQP_EXCHANGES)", t.exchange)}
+				Reason: fmt.Sprintf("exchange %q is not allowed (CLOCKD_AMQP_EXCHANGES)", t.to.exchange)}
 		}
 	}
 }

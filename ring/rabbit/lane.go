@@ -339,7 +339,7 @@ func (l *lane) publishRings() {
 		if t.outcome.Kind != 0 {
 			continue
 		}
-		head, err := l.encoder.encode(&l.current.rings[i], t.exchange, t.routingKey, t.ch.ID)
+		head, err := l.encoder.encode(&l.current.rings[i], &t.to, t.ch.ID)
 		if err != nil {
 			t.outcome = clock.Outcome{Kind: clock.Refused, Reason: err.Error()}
 			continue

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -60,10 +61,17 @@ func newMessageEncoder(exchange string, headers Headers) *messageEncoder {
 // answerQueue returns the name of the queue for applications' answers.
 func answerQueue(exchange string) string { return exchange + ".answers" }
 
+// ownHeaders are the headers that clockd writes.
+var ownHeaders = []string{
+	headerApplication, headerBusinessID, headerGeneration, headerRingNo, headerTargetRingAt, headerRungAt,
+	headerRetryTimes, headerClaimID, headerTraceparent,
+	occurrenceHeaders.Number, occurrenceHeaders.At, occurrenceHeaders.PreviousAt, occurrenceHeaders.NextAt,
+}
+
 // encode returns the method frame and the header frame of r's message on channel. The caller sends the payload after
 // them. The frames are valid until the next call. The error says why r cannot be a message.
-func (e *messageEncoder) encode(r *clock.Ring, exchange, routingKey string, channel uint16) ([]byte, error) {
-	e.buf = appendPublish(e.buf[:0], channel, exchange, routingKey)
+func (e *messageEncoder) encode(r *clock.Ring, to *address, channel uint16) ([]byte, error) {
+	e.buf = appendPublish(e.buf[:0], channel, to.exchange, to.routingKey)
 	if r.Message != nil {
 		return e.encodeMessage(r, channel)
 	}
@@ -77,8 +85,17 @@ func (e *messageEncoder) encode(r *clock.Ring, exchange, routingKey string, chan
 			return nil, fmt.Errorf("%s has %d bytes, AMQP allows %d", p.name, len(p.value), wire.MaxShortString)
 		}
 	}
-	e.buf = e.appendHeader(e.buf, r, routingKey, channel)
-	return e.buf, nil
+	start := len(e.buf)
+	e.buf = e.appendHeader(e.buf, r, to, channel)
+	return e.buf, e.checkHeader(start)
+}
+
+// checkHeader refuses a header frame that the broker does not take. It begins at start.
+func (e *messageEncoder) checkHeader(start int) error {
+	if size := len(e.buf) - start - wire.FrameOverhead; e.maxHeader > 0 && size > e.maxHeader {
+		return fmt.Errorf("the properties of the message take %d bytes, and the broker takes %d", size, e.maxHeader)
+	}
+	return nil
 }
 
 // errNoMessage is the error of a message that could not be unpacked.
@@ -102,11 +119,7 @@ func (e *messageEncoder) encodeMessage(r *clock.Ring, channel uint16) ([]byte, e
 	b = wire.AppendInt64(b, headerOurRingAt, int64(r.RingAt))
 	binary.BigEndian.PutUint32(b[table:], uint32(len(b)-table-4))
 	e.buf = wire.EndFrame(append(b, p.After...), start)
-	if size := len(e.buf) - start - wire.FrameOverhead; e.maxHeader > 0 && size > e.maxHeader {
-		return nil, fmt.Errorf("the properties of the message take %d bytes, and the broker takes %d", size,
-			e.maxHeader)
-	}
-	return e.buf, nil
+	return e.buf, e.checkHeader(start)
 }
 
 // appendPublish appends the frame of basic.publish.
@@ -122,21 +135,21 @@ func appendPublish(b []byte, channel uint16, exchange, routingKey string) []byte
 	return wire.EndFrame(b, start)
 }
 
-func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, routingKey string, channel uint16) []byte {
+func (e *messageEncoder) appendHeader(b []byte, r *clock.Ring, to *address, channel uint16) []byte {
 	start := len(b)
-	b = e.appendProperties(wire.AppendContentHead(b, channel, len(r.Payload)), r, routingKey)
+	b = e.appendProperties(wire.AppendContentHead(b, channel, len(r.Payload)), r, to)
 	return wire.EndFrame(b, start)
 }
 
 // appendProperties appends the properties of the message: first the flags that name them, then their values.
-func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring, routingKey string) []byte {
+func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring, to *address) []byte {
 	flags, at := uint16(wire.FlagHeaders|wire.FlagDeliveryMode|wire.FlagCorrelationID|wire.FlagMessageID|wire.FlagTimestamp|wire.FlagType|wire.FlagAppID), len(b)
 	b = append(b, 0, 0)
 	if r.ContentType != "" {
 		flags |= wire.FlagContentType
 		b = wire.AppendShort(b, r.ContentType)
 	}
-	b = e.appendHeaders(b, r, routingKey)
+	b = e.appendHeaders(b, r, to)
 	b = append(b, amqp.Persistent)
 	if r.Priority > 0 {
 		flags |= wire.FlagPriority
@@ -147,6 +160,10 @@ func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring, routingKey st
 		flags |= wire.FlagReplyTo
 		b = wire.AppendShort(b, e.replyTo)
 	}
+	if to.expiration > 0 {
+		flags |= wire.FlagExpiration
+		b = wire.AppendShort(b, strconv.FormatInt(to.expiration.Milliseconds(), 10))
+	}
 	b = appendMessageID(b, r)
 	b = binary.BigEndian.AppendUint64(b, uint64(time.UnixMilli(int64(r.RingAt)).Unix()))
 	b = wire.AppendShort(b, messageType)
@@ -155,10 +172,10 @@ func (e *messageEncoder) appendProperties(b []byte, r *clock.Ring, routingKey st
 	return b
 }
 
-func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey string) []byte {
+func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, to *address) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0) // the size of the table, written at the end
-	if e.headers == FullHeaders || routingKey != r.Application {
+	if e.headers == FullHeaders || to.routingKey != r.Application {
 		b = wire.AppendText(b, headerApplication, r.Application)
 	}
 	if e.headers == FullHeaders {
@@ -174,6 +191,9 @@ func (e *messageEncoder) appendHeaders(b []byte, r *clock.Ring, routingKey strin
 		b = wire.AppendText(b, headerTraceparent, r.Traceparent)
 	}
 	r.EachOccurrenceNumber(&occurrenceHeaders, func(name string, n int64) { b = wire.AppendInt64(b, name, n) })
+	for name, value := range to.headers {
+		b = wire.AppendText(b, name, value)
+	}
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b
 }

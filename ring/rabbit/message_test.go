@@ -54,7 +54,7 @@ func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers", e.headers)); err != nil {
 				t.Fatal(err)
 			}
-			head, err := e.encode(&r, "clock.test", r.Application, l.ch.ID)
+			head, err := e.encode(&r, &address{exchange: "clock.test", routingKey: r.Application}, l.ch.ID)
 			if err != nil {
 				t.Fatal(err)
 			}

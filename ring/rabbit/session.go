@@ -20,6 +20,10 @@ type Deps struct {
 	// Destination returns where the rings of an application go, nil for the exchange of the session with the
 	// application as routing key. It must not block. Nil: all go there.
 	Destination func(receiver string) *Destination
+	// Own returns where a ring goes whose alarm brings fields of its destination itself. The error says why the
+	// settings do not allow it any more, in the same words at each try. It must not block. Nil: there are no such
+	// alarms.
+	Own func(r *clock.Ring) (*Destination, error)
 
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -29,7 +33,8 @@ type Deps struct {
 // methods.
 type Session struct {
 	cfg          Config
-	destinations func(receiver string) *Destination // see Deps
+	destinations func(receiver string) *Destination        // see Deps
+	own          func(r *clock.Ring) (*Destination, error) // see Deps
 	broker       *wire.Broker
 	management   *management // nil without a ManagementURL
 	log          *slog.Logger
@@ -82,7 +87,8 @@ func New(cfg Config, deps Deps) (*Session, error) {
 		DialErrors: m.errors.WithLabelValues(kindDial), Blocked: h.block, Unblocked: h.unblock,
 	})
 	return &Session{
-		cfg: cfg, destinations: deps.Destination, management: api, log: log, metrics: m, health: h, broker: broker,
+		cfg: cfg, destinations: deps.Destination, own: deps.Own, management: api,
+		log: log, metrics: m, health: h, broker: broker,
 		inboxes: inbox.Deps{
 			Broker: broker, Metrics: inboxMetrics, SetupErrors: m.errors.WithLabelValues(kindSetup), Log: log,
 			Warn: h.warn,

@@ -1,6 +1,7 @@
 package targettest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/clockd/clockd/clock"
@@ -19,7 +20,7 @@ type Engine struct {
 	LateTogether bool
 	// KnowsReceivers says that Accepts tells whether an application has a receiver.
 	KnowsReceivers bool
-	// Destinations says that settings have destinations of the target.
+	// Destinations says that settings have destinations of the target, and alarms may bring receivers of their own.
 	Destinations bool
 }
 
@@ -33,6 +34,13 @@ type Bench interface {
 	// Received returns the rings that reached the application's receiver.
 	Received(application string) []Received
 }
+
+// Withdrawn stands for fields of a receiver that the settings of an application allow no more. Other fields of rings of
+// the suite are the name of an application whose receiver Bench.Receive makes: the target's function Own returns it.
+const Withdrawn = "withdrawn"
+
+// ErrWithdrawn is the error of Own for Withdrawn.
+var ErrWithdrawn = errors.New("the settings allow this no more")
 
 // Behaviour is what a receiver does with rings.
 type Behaviour int

@@ -3,6 +3,7 @@ package targettest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ func Run(t *testing.T, e Engine) {
 		{"a ring without a receiver is not in doubt", testAbsent},
 		{"a receiver that comes is noticed", testReceiverComes},
 		{"alarms of a removed destination end", testRemovedDestination},
+		{"a receiver of an alarm's own gets its rings", testOwnReceiver},
 		{"late replies become outcomes", testLate},
 		{"the end of the wait leaves doubt, and the copy has the same id", testEndOfWait},
 		{"without a wait late replies are in doubt", testNoWait},
@@ -151,11 +153,16 @@ func (s *suite) want(all []clock.Ring, outcomes []clock.Outcome, application str
 // wantReceived waits until the application has received these rings, each that many times, and no others.
 func (s *suite) wantReceived(all []clock.Ring, application string, times int) {
 	s.Helper()
+	s.wantReceivedBy(slices.DeleteFunc(slices.Clone(all),
+		func(r clock.Ring) bool { return r.Application != application }), application, times)
+}
+
+// wantReceivedBy demands that the application's receiver got these rings and no others, each so many times.
+func (s *suite) wantReceivedBy(all []clock.Ring, application string, times int) {
+	s.Helper()
 	want := map[string]*clock.Ring{}
 	for i := range all {
-		if all[i].Application == application {
-			want[all[i].MessageID()] = &all[i]
-		}
+		want[all[i].MessageID()] = &all[i]
 	}
 	s.eventually(fmt.Sprintf("%s received %d rings", application, times*len(want)), func() bool {
 		return len(s.bench.Received(application)) >= times*len(want)
@@ -244,6 +251,40 @@ func testRemovedDestination(s *suite) {
 	}
 	s.wantReceived(delivered, "a", 1)
 	s.wantReceived(delivered, "b", 1)
+}
+
+// Alarms of one application bring receivers of their own, in one queue. One of them is allowed no more.
+func testOwnReceiver(s *suite) {
+	if !s.Destinations {
+		s.Log("this target has no receivers that alarms could bring")
+		return
+	}
+	s.bench.Receive("b", Well)
+	s.bench.Receive("c", Well)
+	all := rings(6, "a")
+	var toB, toC []clock.Ring
+	for i := range all {
+		all[i].Destination, all[i].Own.Fields = clock.OwnNumber(""), []string{"b", "c", Withdrawn}[i%3]
+	}
+	outcomes := s.deliver(s.lane(), all)
+	for i, o := range outcomes {
+		switch {
+		case i%3 == 2:
+			if want := clock.Withdrawn(&all[i], ErrWithdrawn.Error()); o != want || o.Final {
+				s.Errorf("ring %d that is not allowed is %+v, want %+v", i, o, want)
+			}
+			continue
+		case o.Kind != clock.Confirmed:
+			s.Errorf("ring %d is %s: %s", i, o.Kind, o.Reason)
+		}
+		if i%3 == 0 {
+			toB = append(toB, all[i])
+		} else {
+			toC = append(toC, all[i])
+		}
+	}
+	s.wantReceivedBy(toB, "b", 1)
+	s.wantReceivedBy(toC, "c", 1)
 }
 
 func testReceiverComes(s *suite) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
@@ -30,7 +31,9 @@ func (c Config) Validate() error { return c.Config.Validate("webhook") }
 type Deps struct {
 	// Endpoints returns the endpoint of a receiver (clock.ReceiverOf), nil if it has none. It must not block. Any
 	// goroutine may call it. A changed endpoint is another pointer; the caller then calls Target.EndpointsChanged.
-	Endpoints  func(receiver string) *Endpoint
+	Endpoints func(receiver string) *Endpoint
+	// Own returns the endpoint of a ring whose alarm brings fields of it itself; see httpcall.Deps.OwnSender.
+	Own        func(r *clock.Ring) (*Endpoint, error)
 	Registerer prometheus.Registerer
 	RootCAs    *x509.CertPool // authorities of the receivers' certificates; nil: the system's authorities
 	// Dial connects to the address of a receiver or a proxy, instead of a httpcall.Guard. Nil: a guard with

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -18,6 +19,8 @@ type Endpoint struct {
 	Timeout     time.Duration // time for the whole request, from its begin to the head of the response
 	Concurrency int           // most requests of the application under way at once
 	Secrets     []Secret      // each request has a signature of each; at least one
+
+	AlarmFields settings.Patterns // fields that alarms may bring themselves; nil: none
 }
 
 // Body is the body of an application's requests.
@@ -37,20 +40,47 @@ func NewEndpoint(address string, secrets ...Secret) *Endpoint {
 	}
 }
 
+// The fields of an endpoint that alarms may bring themselves.
+var (
+	urlField = httpcall.URLField("Where requests go.", "https://shop.example/rings",
+		func(e *Endpoint) *string { return &e.URL }, nil)
+	methodField = settings.Choice(
+		settings.FieldInfo{Name: "method", Help: "Method of the requests. GET and DELETE have no body."},
+		func(e *Endpoint) *string { return &e.Method }, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodGet, http.MethodDelete)
+	headersField = httpcall.HeadersField(
+		settings.FieldInfo{Name: "headers", Flag: "header", Help: "Further headers of each request."},
+		func(e *Endpoint) *map[string]string { return &e.Headers }, nil)
+)
+
+// own are the fields of an endpoint that alarms may bring themselves.
+var own = &settings.Own[Endpoint]{
+	Fields: []settings.OwnField[Endpoint]{
+		httpcall.OwnURL(urlField), {Field: methodField}, httpcall.OwnHeaders(headersField),
+	},
+	Patterns: func(e *Endpoint) settings.Patterns { return e.AlarmFields },
+	With:     (*Endpoint).with,
+	Place:    func(e *Endpoint) string { return httpcall.Origin(e.URL) },
+}
+
+// with returns a copy of e with the fields of own that are not empty.
+func (e *Endpoint) with(own *Endpoint) *Endpoint {
+	merged := *e
+	merged.URL, merged.Method = cmp.Or(own.URL, e.URL), cmp.Or(own.Method, e.Method)
+	elsewhere := httpcall.Origin(merged.URL) != httpcall.Origin(e.URL)
+	merged.Headers = httpcall.MergeHeaders(e.Headers, own.Headers, elsewhere)
+	return &merged
+}
+
 // Part is the endpoint in the settings of an application.
 var Part = &settings.Part[Endpoint]{
 	Name: "webhook", Type: "Webhook", Target: clock.TargetWebhook, Needs: "an endpoint",
 	Help:     "The HTTP endpoint of an application whose target is webhook.",
 	New:      func() *Endpoint { return NewEndpoint("") },
-	Receiver: func(e *Endpoint) string { return httpcall.Origin(e.URL) },
+	Receiver: own.Place,
+	Own:      own,
 	Fields: []settings.Field[Endpoint]{
-		httpcall.URLField("Where requests go.", "https://shop.example/rings",
-			func(e *Endpoint) *string { return &e.URL }, nil),
-		settings.Choice(settings.FieldInfo{Name: "method", Help: "Method of the requests. GET and DELETE have no body."},
-			func(e *Endpoint) *string { return &e.Method }, http.MethodPost, http.MethodPut, http.MethodPatch,
-			http.MethodGet, http.MethodDelete),
-		httpcall.HeadersField(settings.FieldInfo{Name: "headers", Flag: "header", Help: "Further headers of each request."},
-			func(e *Endpoint) *map[string]string { return &e.Headers }, nil),
+		urlField, methodField, headersField,
 		settings.Choice(settings.FieldInfo{
 			Name: "body",
 			Help: "payload: the payload as it is. envelope: a JSON object with the ring and its payload.",
@@ -68,6 +98,7 @@ var Part = &settings.Part[Endpoint]{
 			}
 			return nil
 		}),
+		settings.AlarmFields(own.Fields, func(e *Endpoint) *settings.Patterns { return &e.AlarmFields }),
 	},
 	Check: func(e *Endpoint) error {
 		if !e.hasBody() && e.Body == EnvelopeBody {

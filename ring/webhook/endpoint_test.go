@@ -171,10 +171,7 @@ func FuzzEndpoint(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s, err := newSender(e, "test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := newSender(e, "test")
 		ring := rings("shop", 1)[0]
 		req, _, err := s.request(&ring)
 		if err != nil {

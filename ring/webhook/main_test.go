@@ -15,6 +15,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/targettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,7 +59,7 @@ type bench struct {
 func openTarget(t *testing.T, change ...func(*Config, *Deps)) *bench {
 	t.Helper()
 	b := &bench{t: t}
-	cfg, deps := DefaultConfig(), Deps{Endpoints: b.endpoints.get, Registerer: prometheus.NewRegistry()}
+	cfg, deps := DefaultConfig(), Deps{Endpoints: b.endpoints.get, Own: b.own, Registerer: prometheus.NewRegistry()}
 	cfg.Allow = []string{"127.0.0.0/8", "::1"}
 	for _, c := range change {
 		c(&cfg, &deps)
@@ -70,6 +71,14 @@ func openTarget(t *testing.T, change ...func(*Config, *Deps)) *bench {
 	b.SetPatience(time.Minute, time.Minute) // a slow machine changes no outcome
 	t.Cleanup(b.Close)
 	return b
+}
+
+// own returns the endpoint of another application for a ring, as targettest demands.
+func (b *bench) own(r *clock.Ring) (*Endpoint, error) {
+	if r.Own.Fields == targettest.Withdrawn {
+		return nil, targettest.ErrWithdrawn
+	}
+	return b.endpoints.get(r.Own.Fields), nil
 }
 
 // serve starts a server for an application's rings.

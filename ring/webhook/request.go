@@ -34,11 +34,8 @@ type sender struct {
 
 var _ httpcall.Sender = (*sender)(nil)
 
-// newSender returns the sender of an endpoint. The error says why the endpoint is not valid.
-func newSender(e *Endpoint, userAgent string) (*sender, error) {
-	if err := Part.Validate(e); err != nil {
-		return nil, err
-	}
+// newSender returns the sender of a valid endpoint.
+func newSender(e *Endpoint, userAgent string) *sender {
 	u, _ := httpcall.ParseURL(e.URL)
 	s := &sender{endpoint: e, url: u, address: httpcall.AddressOf(u), header: http.Header{}}
 	s.header.Set("User-Agent", userAgent)
@@ -51,7 +48,7 @@ func newSender(e *Endpoint, userAgent string) (*sender, error) {
 		s.keys = append(s.keys, key)
 		s.secrets = append(s.secrets, string(secret), secret.encoded())
 	}
-	return s, nil
+	return s
 }
 
 // Address returns the host and port of the endpoint.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
 	"github.com/clockd/clockd/ring/httpcall"
 )
@@ -39,6 +40,13 @@ func New(cfg Config, deps Deps) (*Target, error) {
 			e := deps.Endpoints(receiver)
 			return openEndpoint{Endpoint: e, target: t}, e != nil
 		},
+		OwnSender: func(r *clock.Ring) (httpcall.Sender, error) {
+			e, err := deps.Own(r)
+			if err != nil {
+				return nil, err
+			}
+			return newSender(e, cfg.UserAgent), nil
+		},
 		Registerer: deps.Registerer, Dial: deps.Dial,
 		NewTransport: func() httpcall.Transport { return proxied{t.newTransport()} },
 		Metrics: httpcall.MetricNames{Prefix: "clockd_webhook_", Noun: "requests", Label: "status",
@@ -59,5 +67,8 @@ type openEndpoint struct {
 
 // NewSender returns the sender of the endpoint.
 func (e openEndpoint) NewSender() (httpcall.Sender, error) {
-	return newSender(e.Endpoint, e.target.cfg.UserAgent)
+	if err := Part.Validate(e.Endpoint); err != nil {
+		return nil, err
+	}
+	return newSender(e.Endpoint, e.target.cfg.UserAgent), nil
 }

@@ -729,10 +729,7 @@ func TestCloseEndsTheRequests(t *testing.T) {
 // A request whose content is forgotten is not repeated.
 func TestRequestWithoutItsContentIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	s, err := newSender(NewEndpoint("https://shop.example", newSecret), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSender(NewEndpoint("https://shop.example", newSecret), "test")
 	req, body, err := s.request(&rings("shop", 1)[0])
 	if err != nil {
 		t.Fatal(err)

@@ -129,6 +129,7 @@ function contentFacts(alarm) {
     ['Retries', `${alarm.retry.limit === null ? alarm.latest_ring_at ? 'until the latest time to ring' : 'without limit' : `at most ${alarm.retry.limit}`}, waits from ${alarm.retry.initial} to ${alarm.retry.cap}, factor ${alarm.retry.factor}`],
     ['Delivery', alarm.delivery.replaceAll('_', ' ')],
     ['Target', alarm.target || 'the target of the application'],
+    ['Receiver', alarm.receiver && JSON.stringify(alarm.receiver)],
     ['Priority', String(alarm.priority)],
     ['Trace', alarm.traceparent],
   ]);

@@ -13,6 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -982,7 +983,11 @@ type AlarmSpec struct {
 	Delivery Delivery `protobuf:"varint,15,opt,name=delivery,proto3,enum=clockd.v1.Delivery" json:"delivery,omitempty"`
 	// Name of the target that the rings go to: amqp, stream, webhook, kafka, grpc or pull. Empty: the target of the application. The settings of the
 	// application must allow the target. A target, a slash and a name is a destination of the settings: webhook/refunds.
-	Target        string `protobuf:"bytes,16,opt,name=target,proto3" json:"target,omitempty"`
+	Target string `protobuf:"bytes,16,opt,name=target,proto3" json:"target,omitempty"`
+	// Fields of the receiver of the rings instead of those in the settings of the application, which must allow them
+	// (alarm_fields): url, method, headers, metadata, topic, key, exchange, routing_key, expiration, as the target has
+	// them. Needs target.
+	Receiver      *structpb.Struct `protobuf:"bytes,20,opt,name=receiver,proto3" json:"receiver,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1176,6 +1181,13 @@ func (x *AlarmSpec) GetTarget() string {
 		return x.Target
 	}
 	return ""
+}
+
+func (x *AlarmSpec) GetReceiver() *structpb.Struct {
+	if x != nil {
+		return x.Receiver
+	}
+	return nil
 }
 
 type isAlarmSpec_Ring interface {
@@ -1374,7 +1386,10 @@ type Alarm struct {
 	// IANA name of the time zone of local_ring_at.
 	TimeZone string `protobuf:"bytes,36,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
 	// Reasons why the alarm does not ring although it is due, or has failed tries. Only Get and List have them.
-	Blockers      []*Blocker `protobuf:"bytes,37,rep,name=blockers,proto3" json:"blockers,omitempty"`
+	Blockers []*Blocker `protobuf:"bytes,37,rep,name=blockers,proto3" json:"blockers,omitempty"`
+	// Fields of the receiver that the set brought itself, without the values of headers and the query of a URL. Absent:
+	// none.
+	Receiver      *structpb.Struct `protobuf:"bytes,38,opt,name=receiver,proto3" json:"receiver,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1672,6 +1687,13 @@ func (x *Alarm) GetTimeZone() string {
 func (x *Alarm) GetBlockers() []*Blocker {
 	if x != nil {
 		return x.Blockers
+	}
+	return nil
+}
+
+func (x *Alarm) GetReceiver() *structpb.Struct {
+	if x != nil {
+		return x.Receiver
 	}
 	return nil
 }
@@ -4396,7 +4418,7 @@ var File_clockd_v1_clockd_proto protoreflect.FileDescriptor
 
 const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\n" +
-	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x05\n" +
+	"\x16clockd/v1/clockd.proto\x12\tclockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x05\n" +
 	"\x06Repeat\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12\x1b\n" +
 	"\ttime_zone\x18\x02 \x01(\tR\btimeZone\x12/\n" +
@@ -4449,7 +4471,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x03cap\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03cap\x12\x19\n" +
 	"\x05limit\x18\x04 \x01(\x05H\x01R\x05limit\x88\x01\x01B\t\n" +
 	"\a_factorB\b\n" +
-	"\x06_limit\"\x9d\x06\n" +
+	"\x06_limit\"\xd2\x06\n" +
 	"\tAlarmSpec\x12\x1f\n" +
 	"\vbusiness_id\x18\x01 \x01(\tR\n" +
 	"businessId\x125\n" +
@@ -4474,7 +4496,8 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\tmax_rings\x18\r \x01(\x05H\x03R\bmaxRings\x88\x01\x01\x12\x1a\n" +
 	"\bpriority\x18\x0e \x01(\x05R\bpriority\x12/\n" +
 	"\bdelivery\x18\x0f \x01(\x0e2\x13.clockd.v1.DeliveryR\bdelivery\x12\x16\n" +
-	"\x06target\x18\x10 \x01(\tR\x06targetB\x06\n" +
+	"\x06target\x18\x10 \x01(\tR\x06target\x123\n" +
+	"\breceiver\x18\x14 \x01(\v2\x17.google.protobuf.StructR\breceiverB\x06\n" +
 	"\x04ringB\t\n" +
 	"\apayloadB\r\n" +
 	"\v_generationB\f\n" +
@@ -4484,7 +4507,7 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\bexchange\x18\x01 \x01(\tR\bexchange\x12\x1f\n" +
 	"\vrouting_key\x18\x02 \x01(\tR\n" +
 	"routingKey\x12\x12\n" +
-	"\x04body\x18\x03 \x01(\fR\x04body\"\xfe\v\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\"\xb3\f\n" +
 	"\x05Alarm\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1f\n" +
 	"\vbusiness_id\x18\x02 \x01(\tR\n" +
@@ -4535,7 +4558,8 @@ const file_clockd_v1_clockd_proto_rawDesc = "" +
 	"\x10next_occurrences\x18\" \x03(\v2\x1a.google.protobuf.TimestampR\x0fnextOccurrences\x12\"\n" +
 	"\rlocal_ring_at\x18# \x01(\tR\vlocalRingAt\x12\x1b\n" +
 	"\ttime_zone\x18$ \x01(\tR\btimeZone\x12.\n" +
-	"\bblockers\x18% \x03(\v2\x12.clockd.v1.BlockerR\bblockersB\t\n" +
+	"\bblockers\x18% \x03(\v2\x12.clockd.v1.BlockerR\bblockers\x123\n" +
+	"\breceiver\x18& \x01(\v2\x17.google.protobuf.StructR\breceiverB\t\n" +
 	"\apayload\"M\n" +
 	"\aBlocker\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x16\n" +
@@ -4894,6 +4918,7 @@ var file_clockd_v1_clockd_proto_goTypes = []any{
 	(*ChangeSettingsResponse)(nil), // 52: clockd.v1.ChangeSettingsResponse
 	(*durationpb.Duration)(nil),    // 53: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil),  // 54: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 55: google.protobuf.Struct
 }
 var file_clockd_v1_clockd_proto_depIdxs = []int32{
 	53,  // 0: clockd.v1.Repeat.every:type_name -> google.protobuf.Duration
@@ -4923,101 +4948,103 @@ var file_clockd_v1_clockd_proto_depIdxs = []int32{
 	10,  // 24: clockd.v1.AlarmSpec.retry:type_name -> clockd.v1.RetryPolicy
 	53,  // 25: clockd.v1.AlarmSpec.ack_timeout:type_name -> google.protobuf.Duration
 	2,   // 26: clockd.v1.AlarmSpec.delivery:type_name -> clockd.v1.Delivery
-	0,   // 27: clockd.v1.Alarm.state:type_name -> clockd.v1.State
-	54,  // 28: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
-	54,  // 29: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
-	54,  // 30: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
-	12,  // 31: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
-	10,  // 32: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
-	53,  // 33: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
-	2,   // 34: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
-	54,  // 35: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
-	3,   // 36: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
-	54,  // 37: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
-	54,  // 38: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
-	54,  // 39: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
-	54,  // 40: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
-	7,   // 41: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
-	8,   // 42: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
-	54,  // 43: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
-	14,  // 44: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
-	54,  // 45: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
-	11,  // 46: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
-	13,  // 47: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
-	13,  // 48: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
-	13,  // 49: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
-	13,  // 50: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
-	54,  // 51: clockd.v1.BackfillRequest.from:type_name -> google.protobuf.Timestamp
-	54,  // 52: clockd.v1.BackfillRequest.until:type_name -> google.protobuf.Timestamp
-	53,  // 53: clockd.v1.BackfillRequest.pace:type_name -> google.protobuf.Duration
-	13,  // 54: clockd.v1.BackfillResponse.alarm:type_name -> clockd.v1.Alarm
-	13,  // 55: clockd.v1.EndBackfillResponse.alarm:type_name -> clockd.v1.Alarm
-	13,  // 56: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
-	13,  // 57: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
-	15,  // 58: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
-	0,   // 59: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
-	54,  // 60: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
-	54,  // 61: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
-	13,  // 62: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
-	13,  // 63: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
-	53,  // 64: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	54,  // 65: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
-	54,  // 66: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
-	54,  // 67: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
-	54,  // 68: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
-	54,  // 69: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
-	53,  // 70: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
-	35,  // 71: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
-	36,  // 72: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
-	3,   // 73: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
-	53,  // 74: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
-	13,  // 75: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
-	43,  // 76: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
-	54,  // 77: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
-	54,  // 78: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
-	11,  // 79: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
-	46,  // 80: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
-	0,   // 81: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
-	47,  // 82: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
-	34,  // 83: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
-	54,  // 84: clockd.v1.ApplicationSettings.changed_at:type_name -> google.protobuf.Timestamp
-	48,  // 85: clockd.v1.GetSettingsResponse.settings:type_name -> clockd.v1.ApplicationSettings
-	48,  // 86: clockd.v1.ChangeSettingsResponse.settings:type_name -> clockd.v1.ApplicationSettings
-	16,  // 87: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
-	18,  // 88: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
-	20,  // 89: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
-	28,  // 90: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
-	22,  // 91: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
-	24,  // 92: clockd.v1.AlarmService.Backfill:input_type -> clockd.v1.BackfillRequest
-	26,  // 93: clockd.v1.AlarmService.EndBackfill:input_type -> clockd.v1.EndBackfillRequest
-	30,  // 94: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
-	32,  // 95: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
-	44,  // 96: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
-	37,  // 97: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
-	39,  // 98: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
-	41,  // 99: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
-	49,  // 100: clockd.v1.ApplicationService.GetSettings:input_type -> clockd.v1.GetSettingsRequest
-	51,  // 101: clockd.v1.ApplicationService.ChangeSettings:input_type -> clockd.v1.ChangeSettingsRequest
-	17,  // 102: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
-	19,  // 103: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
-	21,  // 104: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
-	29,  // 105: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
-	23,  // 106: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
-	25,  // 107: clockd.v1.AlarmService.Backfill:output_type -> clockd.v1.BackfillResponse
-	27,  // 108: clockd.v1.AlarmService.EndBackfill:output_type -> clockd.v1.EndBackfillResponse
-	31,  // 109: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
-	33,  // 110: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
-	45,  // 111: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
-	38,  // 112: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
-	40,  // 113: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
-	42,  // 114: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
-	50,  // 115: clockd.v1.ApplicationService.GetSettings:output_type -> clockd.v1.GetSettingsResponse
-	52,  // 116: clockd.v1.ApplicationService.ChangeSettings:output_type -> clockd.v1.ChangeSettingsResponse
-	102, // [102:117] is the sub-list for method output_type
-	87,  // [87:102] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	55,  // 27: clockd.v1.AlarmSpec.receiver:type_name -> google.protobuf.Struct
+	0,   // 28: clockd.v1.Alarm.state:type_name -> clockd.v1.State
+	54,  // 29: clockd.v1.Alarm.ring_at:type_name -> google.protobuf.Timestamp
+	54,  // 30: clockd.v1.Alarm.latest_ring_at:type_name -> google.protobuf.Timestamp
+	54,  // 31: clockd.v1.Alarm.next_try_time:type_name -> google.protobuf.Timestamp
+	12,  // 32: clockd.v1.Alarm.message:type_name -> clockd.v1.Message
+	10,  // 33: clockd.v1.Alarm.retry:type_name -> clockd.v1.RetryPolicy
+	53,  // 34: clockd.v1.Alarm.ack_timeout:type_name -> google.protobuf.Duration
+	2,   // 35: clockd.v1.Alarm.delivery:type_name -> clockd.v1.Delivery
+	54,  // 36: clockd.v1.Alarm.rung_at:type_name -> google.protobuf.Timestamp
+	3,   // 37: clockd.v1.Alarm.answer:type_name -> clockd.v1.AnswerKind
+	54,  // 38: clockd.v1.Alarm.answered_at:type_name -> google.protobuf.Timestamp
+	54,  // 39: clockd.v1.Alarm.created_at:type_name -> google.protobuf.Timestamp
+	54,  // 40: clockd.v1.Alarm.updated_at:type_name -> google.protobuf.Timestamp
+	54,  // 41: clockd.v1.Alarm.finished_at:type_name -> google.protobuf.Timestamp
+	7,   // 42: clockd.v1.Alarm.repeat:type_name -> clockd.v1.Repeat
+	8,   // 43: clockd.v1.Alarm.occurrence:type_name -> clockd.v1.Occurrence
+	54,  // 44: clockd.v1.Alarm.next_occurrences:type_name -> google.protobuf.Timestamp
+	14,  // 45: clockd.v1.Alarm.blockers:type_name -> clockd.v1.Blocker
+	55,  // 46: clockd.v1.Alarm.receiver:type_name -> google.protobuf.Struct
+	54,  // 47: clockd.v1.Attempt.time:type_name -> google.protobuf.Timestamp
+	11,  // 48: clockd.v1.SetRequest.alarm:type_name -> clockd.v1.AlarmSpec
+	13,  // 49: clockd.v1.SetResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 50: clockd.v1.CancelResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 51: clockd.v1.PauseResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 52: clockd.v1.TriggerResponse.alarm:type_name -> clockd.v1.Alarm
+	54,  // 53: clockd.v1.BackfillRequest.from:type_name -> google.protobuf.Timestamp
+	54,  // 54: clockd.v1.BackfillRequest.until:type_name -> google.protobuf.Timestamp
+	53,  // 55: clockd.v1.BackfillRequest.pace:type_name -> google.protobuf.Duration
+	13,  // 56: clockd.v1.BackfillResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 57: clockd.v1.EndBackfillResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 58: clockd.v1.ResumeResponse.alarm:type_name -> clockd.v1.Alarm
+	13,  // 59: clockd.v1.GetResponse.alarm:type_name -> clockd.v1.Alarm
+	15,  // 60: clockd.v1.GetResponse.attempts:type_name -> clockd.v1.Attempt
+	0,   // 61: clockd.v1.ListRequest.states:type_name -> clockd.v1.State
+	54,  // 62: clockd.v1.ListRequest.due_after:type_name -> google.protobuf.Timestamp
+	54,  // 63: clockd.v1.ListRequest.due_before:type_name -> google.protobuf.Timestamp
+	13,  // 64: clockd.v1.ListResponse.alarms:type_name -> clockd.v1.Alarm
+	13,  // 65: clockd.v1.Problem.alarm:type_name -> clockd.v1.Alarm
+	53,  // 66: clockd.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	54,  // 67: clockd.v1.RingOccurrence.at:type_name -> google.protobuf.Timestamp
+	54,  // 68: clockd.v1.RingOccurrence.previous_at:type_name -> google.protobuf.Timestamp
+	54,  // 69: clockd.v1.RingOccurrence.next_at:type_name -> google.protobuf.Timestamp
+	54,  // 70: clockd.v1.Ring.ring_at:type_name -> google.protobuf.Timestamp
+	54,  // 71: clockd.v1.Ring.rung_at:type_name -> google.protobuf.Timestamp
+	53,  // 72: clockd.v1.Ring.ack_timeout:type_name -> google.protobuf.Duration
+	35,  // 73: clockd.v1.Ring.occurrence:type_name -> clockd.v1.RingOccurrence
+	36,  // 74: clockd.v1.RingsResponse.rings:type_name -> clockd.v1.Ring
+	3,   // 75: clockd.v1.AnswerRequest.answer:type_name -> clockd.v1.AnswerKind
+	53,  // 76: clockd.v1.AnswerRequest.delay:type_name -> google.protobuf.Duration
+	13,  // 77: clockd.v1.AnswerResponse.alarm:type_name -> clockd.v1.Alarm
+	43,  // 78: clockd.v1.OccurrencesResponse.occurrences:type_name -> clockd.v1.NextOccurrence
+	54,  // 79: clockd.v1.NextOccurrence.at:type_name -> google.protobuf.Timestamp
+	54,  // 80: clockd.v1.NextOccurrence.ring_at:type_name -> google.protobuf.Timestamp
+	11,  // 81: clockd.v1.BatchRequest.set:type_name -> clockd.v1.AlarmSpec
+	46,  // 82: clockd.v1.BatchResponse.results:type_name -> clockd.v1.BatchResult
+	0,   // 83: clockd.v1.BatchResult.state:type_name -> clockd.v1.State
+	47,  // 84: clockd.v1.BatchResult.failure:type_name -> clockd.v1.Failure
+	34,  // 85: clockd.v1.Failure.problem:type_name -> clockd.v1.Problem
+	54,  // 86: clockd.v1.ApplicationSettings.changed_at:type_name -> google.protobuf.Timestamp
+	48,  // 87: clockd.v1.GetSettingsResponse.settings:type_name -> clockd.v1.ApplicationSettings
+	48,  // 88: clockd.v1.ChangeSettingsResponse.settings:type_name -> clockd.v1.ApplicationSettings
+	16,  // 89: clockd.v1.AlarmService.Set:input_type -> clockd.v1.SetRequest
+	18,  // 90: clockd.v1.AlarmService.Cancel:input_type -> clockd.v1.CancelRequest
+	20,  // 91: clockd.v1.AlarmService.Pause:input_type -> clockd.v1.PauseRequest
+	28,  // 92: clockd.v1.AlarmService.Resume:input_type -> clockd.v1.ResumeRequest
+	22,  // 93: clockd.v1.AlarmService.Trigger:input_type -> clockd.v1.TriggerRequest
+	24,  // 94: clockd.v1.AlarmService.Backfill:input_type -> clockd.v1.BackfillRequest
+	26,  // 95: clockd.v1.AlarmService.EndBackfill:input_type -> clockd.v1.EndBackfillRequest
+	30,  // 96: clockd.v1.AlarmService.Get:input_type -> clockd.v1.GetRequest
+	32,  // 97: clockd.v1.AlarmService.List:input_type -> clockd.v1.ListRequest
+	44,  // 98: clockd.v1.AlarmService.Batch:input_type -> clockd.v1.BatchRequest
+	37,  // 99: clockd.v1.AlarmService.Rings:input_type -> clockd.v1.RingsRequest
+	39,  // 100: clockd.v1.AlarmService.Answer:input_type -> clockd.v1.AnswerRequest
+	41,  // 101: clockd.v1.AlarmService.Occurrences:input_type -> clockd.v1.OccurrencesRequest
+	49,  // 102: clockd.v1.ApplicationService.GetSettings:input_type -> clockd.v1.GetSettingsRequest
+	51,  // 103: clockd.v1.ApplicationService.ChangeSettings:input_type -> clockd.v1.ChangeSettingsRequest
+	17,  // 104: clockd.v1.AlarmService.Set:output_type -> clockd.v1.SetResponse
+	19,  // 105: clockd.v1.AlarmService.Cancel:output_type -> clockd.v1.CancelResponse
+	21,  // 106: clockd.v1.AlarmService.Pause:output_type -> clockd.v1.PauseResponse
+	29,  // 107: clockd.v1.AlarmService.Resume:output_type -> clockd.v1.ResumeResponse
+	23,  // 108: clockd.v1.AlarmService.Trigger:output_type -> clockd.v1.TriggerResponse
+	25,  // 109: clockd.v1.AlarmService.Backfill:output_type -> clockd.v1.BackfillResponse
+	27,  // 110: clockd.v1.AlarmService.EndBackfill:output_type -> clockd.v1.EndBackfillResponse
+	31,  // 111: clockd.v1.AlarmService.Get:output_type -> clockd.v1.GetResponse
+	33,  // 112: clockd.v1.AlarmService.List:output_type -> clockd.v1.ListResponse
+	45,  // 113: clockd.v1.AlarmService.Batch:output_type -> clockd.v1.BatchResponse
+	38,  // 114: clockd.v1.AlarmService.Rings:output_type -> clockd.v1.RingsResponse
+	40,  // 115: clockd.v1.AlarmService.Answer:output_type -> clockd.v1.AnswerResponse
+	42,  // 116: clockd.v1.AlarmService.Occurrences:output_type -> clockd.v1.OccurrencesResponse
+	50,  // 117: clockd.v1.ApplicationService.GetSettings:output_type -> clockd.v1.GetSettingsResponse
+	52,  // 118: clockd.v1.ApplicationService.ChangeSettings:output_type -> clockd.v1.ChangeSettingsResponse
+	104, // [104:119] is the sub-list for method output_type
+	89,  // [89:104] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_clockd_v1_clockd_proto_init() }
