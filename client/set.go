@@ -10,7 +10,7 @@ import (
 // Set is what an alarm is to be. A field that is zero has its default.
 type Set struct {
 	When         When      // time; required without Repeat
-	Repeat       *Repeat   // rule of an alarm that rings again, in place of When; default: the alarm rings once
+	Repeat       *Repeat   // rule of an alarm that rings again, instead of When; default: the alarm rings once
 	LatestRingAt time.Time // last time to ring, after which the alarm expires; not with Repeat. Default: however late
 	Payload      Payload   // default: empty
 	ContentType  string    // default by the payload: application/json, text/plain; charset=utf-8, application/octet-stream
@@ -24,8 +24,8 @@ type Set struct {
 	// Target is amqp, stream, webhook, kafka, grpc or pull, if the application's settings allow it, or one of their
 	// destinations, such as webhook/refunds. Default: the application's target.
 	Target string
-	// Receiver has fields of the receiver of the rings, in place of those in the application's settings, which must
-	// allow them. It needs Target. Default: none.
+	// Receiver has fields of the receiver of the rings, where the application's settings allow them. It needs Target.
+	// Default: none.
 	Receiver    Receiver
 	Traceparent string // W3C trace context, which the rings carry; a batch and Apply have one for all their sets, so they ignore it
 }

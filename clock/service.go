@@ -200,6 +200,9 @@ func applyDestination(op *Op, defaults *Defaults) error {
 // withReceiver returns a copy of a set with its own receiver as it is stored.
 func (s *Service) withReceiver(set *Set) (*Set, error) {
 	place, err := s.ownReceiver(set)
+	if err == nil && place.Fields != "" {
+		err = ValidateReceiver(place.Fields) // it may have grown by escapes
+	}
 	if err != nil {
 		return nil, err
 	}

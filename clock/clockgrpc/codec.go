@@ -55,7 +55,7 @@ func refuseUnknown(m protoreflect.Message) (err error) {
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
-		case field.Message() == nil:
+		case field.Message() == nil || field.IsMap(): // a map is in google.protobuf.Struct alone
 		case field.IsList():
 			for i := 0; i < value.List().Len() && err == nil; i++ {
 				err = refuseUnknown(value.List().Get(i).Message())

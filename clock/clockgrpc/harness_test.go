@@ -150,7 +150,10 @@ func (s *service) wire(log *slog.Logger, change []func(*setup)) error {
 		return err
 	}
 	alarms, err := clock.NewService(clock.DefaultServiceConfig(), clock.ServiceDeps{
-		Store: s.store, Prober: s.store, Time: tb, Listener: preloader, Log: log,
+		Store: s.store, Prober: s.store, Time: tb, Listener: preloader, Log: log, Defaults: defaultsOf,
+		OwnReceiver: func(set *clock.Set) (clock.OwnPlace, error) {
+			return clock.OwnPlace{Fields: set.Receiver, Number: clock.OwnNumber("")}, nil
+		},
 	})
 	if err != nil {
 		return err
@@ -162,6 +165,14 @@ func (s *service) wire(log *slog.Logger, change []func(*setup)) error {
 		s.run(run)
 	}
 	return nil
+}
+
+// defaultsOf lets alarms of the application hooked name webhooks.
+func defaultsOf(application string) *clock.Defaults {
+	if application != "hooked" {
+		return nil
+	}
+	return &clock.Defaults{Allowed: []clock.TargetKind{clock.TargetWebhook}}
 }
 
 // serve starts the server with both interfaces.

@@ -2,6 +2,7 @@ package clockgrpc_test
 
 import (
 	"net/http"
+	stdreflect "reflect"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	clockdv1 "github.com/clockd/clockd/clock/clockgrpc/clockd/v1"
@@ -91,6 +93,26 @@ func TestPayloadsAreKeptInTheirForm(t *testing.T) {
 				string(a.GetBinary()) != string(spec.GetBinary()) || a.GetJson() != spec.GetJson() {
 				t.Errorf("%s: %v", want, a)
 			}
+		}
+	})
+}
+
+// A receiver of an alarm's own is read, kept, and shown without what may be secret.
+func TestReceiversAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	forEach(t, s, func(t *testing.T, c caller, id string) {
+		given, err := structpb.NewStruct(map[string]any{"url": "https://a.example/x?hush",
+			"headers": map[string]any{"x-a": "hush"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := &clockdv1.AlarmSpec{BusinessId: id, Ring: &clockdv1.AlarmSpec_Delay{Delay: durationpb.New(time.Hour)},
+			Target: "webhook", Receiver: given}
+		a := must(t, c, "Set", &clockdv1.SetRequest{Application: "hooked", Alarm: spec}, &clockdv1.SetResponse{}).Alarm
+		want := map[string]any{"url": "https://a.example/x?...", "headers": map[string]any{"x-a": "..."}}
+		if !stdreflect.DeepEqual(a.Receiver.AsMap(), want) {
+			t.Errorf("people see %v", a.Receiver)
 		}
 	})
 }

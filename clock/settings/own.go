@@ -41,7 +41,7 @@ type OwnField[T any] struct {
 	// PatternFault returns the fault of a pattern; nil: it has none.
 	PatternFault func(pattern string) *Fault
 	// Matches reports whether a pattern allows a value. An object of texts has its names for values. nil: the pattern
-	// is the value, or what it begins with, and a *.
+	// is the value, or its begin and a *.
 	Matches func(pattern, value string) bool
 }
 
@@ -140,7 +140,7 @@ func (f *OwnField[T]) values(v *T) []string {
 	return nil
 }
 
-// allows reports whether one of the patterns allows a value.
+// allows reports whether any of the patterns allows a value.
 func (f *OwnField[T]) allows(patterns []string, value string) bool {
 	match := f.Matches
 	if match == nil {
@@ -229,8 +229,7 @@ func (p *Part[T]) OwnIn(w *Watch) func(r *clock.Ring) (*T, error) {
 // place judges the receiver that a set brings itself. The result is zero if it has no field.
 func (p *Part[T]) place(s *Settings, set *clock.Set) (place clock.OwnPlace, err error) {
 	if p.Own == nil {
-		return place, clock.Invalid(clock.CodeReceiverNotAllowed, "receiver",
-			fmt.Sprintf("a set cannot bring a receiver of the target %s itself", set.Target))
+		return place, noOwnReceiver(set.Target)
 	}
 	merged, stored, err := p.own(p.base(s, set.Destination.Name), set.Receiver)
 	if e, is := errors.AsType[notAllowed](err); is {
@@ -262,5 +261,10 @@ func (w *Watch) OwnReceiver(set *clock.Set) (clock.OwnPlace, error) {
 			return p.place(w.Settings(set.Application), set)
 		}
 	}
-	return (&Part[struct{}]{}).place(nil, set)
+	return clock.OwnPlace{}, noOwnReceiver(set.Target)
+}
+
+func noOwnReceiver(target clock.TargetKind) error {
+	return clock.Invalid(clock.CodeReceiverNotAllowed, "receiver",
+		fmt.Sprintf("a set cannot bring a receiver of the target %s itself", target))
 }

@@ -77,7 +77,7 @@ func TestApplicationCommandChangesSettings(t *testing.T) {
 			refused("name a setting", "set", "shop")
 			refused("application must be", "set", "sh/op", "--max-rings=3")
 			refused("must be from 1", "history", "shop", "--limit=0")
-			refused("give exchange, routing_key or both", "set", "shop", "--amqp=exchange=")
+			refused("give exchange, routing_key or another field", "set", "shop", "--amqp=exchange=")
 			refused("unknown field", "set", "shop", "--amqp=queue=q")
 			want([]string{"version 4", "target         amqp with a broker, else stream (default)", "45s"}, "set",
 				"shop", "--unset=target,retry")

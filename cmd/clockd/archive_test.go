@@ -124,19 +124,23 @@ func TestImportedAlarmsKeepTheirDestinations(t *testing.T) {
 	other, otherAddress := startHooks(t)
 	from, to := sqliteFile(t), migrated(t, sqliteFile(t))
 	p := start(t, "CLOCKD_DATABASE_URL="+from, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1")
-	mustRun(t, from, "application", "set", "shop", "--destination=refunds", "--webhook-url="+address)
+	refunds := []string{"application", "set", "shop", "--destination=refunds", "--webhook-url=" + address,
+		"--webhook-alarm-field=url=" + address + "/*"}
+	mustRun(t, from, refunds...)
 	eventually(t, "the node applies the settings", func() bool { s := p.settings("shop"); return s.AppliedVersion == s.Version })
 	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "1"), json.RawMessage(`{"delay":"2s","target":"webhook/refunds"}`))
+	p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "2"), map[string]any{"delay": "2s",
+		"target": "webhook/refunds", "receiver": map[string]string{"url": address + "/own"}})
 	p.kill()
 	file := filepath.Join(t.TempDir(), "export")
 	mustRun(t, from, "export", file)
 	mustRun(t, to, "application", "set", "shop", "--destination=other", "--webhook-url="+otherAddress)
 	mustFail(t, to, "never had the destination webhook/refunds", "import", file)
-	mustRun(t, to, "application", "set", "shop", "--destination=refunds", "--webhook-url="+address)
-	mustFail(t, to, "imported count=1 present=0 different=1", "import", "--merge", file) // the settings differ
+	mustRun(t, to, refunds...)
+	mustFail(t, to, "imported count=2 present=0 different=1", "import", "--merge", file) // the settings differ
 	moved := start(t, "CLOCKD_DATABASE_URL="+to, "CLOCKD_WEBHOOK_ALLOW=127.0.0.1")
-	eventually(t, "the moved alarm rings", func() bool { return moved.inState("shop", clock.Rung) == 1 })
-	if h.number() != 1 || other.number() != 0 {
+	eventually(t, "the moved alarms ring", func() bool { return moved.inState("shop", clock.Rung) == 2 })
+	if h.number() != 2 || other.number() != 0 {
 		t.Errorf("%d rings at the destination, %d at another one", h.number(), other.number())
 	}
 }

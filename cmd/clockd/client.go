@@ -185,8 +185,7 @@ func describeOptions(a *client.Alarm) string {
 	if a.Target != "" {
 		fmt.Fprintf(&b, "  target: %s\n", a.Target)
 	}
-	if a.Receiver != nil {
-		receiver, _ := json.Marshal(a.Receiver) // it was JSON before
+	if receiver, err := json.Marshal(a.Receiver); err == nil && a.Receiver != nil {
 		fmt.Fprintf(&b, "  receiver: %s\n", receiver)
 	}
 	if a.AckTimeout > 0 {

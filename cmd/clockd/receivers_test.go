@@ -157,6 +157,8 @@ func TestReceiversThatTheSettingsDoNotAllow(t *testing.T) {
 			refused(clock.CodeInvalidValue, "receiver", "POST")
 			refused(clock.CodeOutOfRange, "receiver", map[string]any{"url": strings.Repeat("x", clock.MaxReceiver)})
 			put := map[string]any{"method": "PUT"}
+			refused(clock.CodeOutOfRange, "receiver",
+				map[string]any{"headers": map[string]string{"x-a": strings.Repeat("<", 1000)}}) // stored as \u003c
 			r, err := p.do(http.MethodPut, alarmPath("shop", "refused"), map[string]any{"delay": "1h", "receiver": put})
 			if err != nil || r.Code != clock.CodeRequired || r.Field != "target" {
 				t.Errorf("without a target: %+v, %v", r, err)

@@ -221,7 +221,7 @@ func valueOf(kind settings.Kind, text string) any {
 	}
 }
 
-// changePatterns returns the effect of the flag of patterns: those of each given name are replaced.
+// changePatterns returns the effect of the flag of patterns: the patterns of each given name are replaced.
 func changePatterns(flag string, f settings.FieldInfo) func(map[string]any, any) error {
 	return func(object map[string]any, given any) error {
 		patterns := objectIn(object, f.Name)

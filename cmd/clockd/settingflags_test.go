@@ -92,6 +92,13 @@ func TestSettingFlagsChangeTheDocument(t *testing.T) {
 		{hook, `--webhook-secret=` + newerSecret + ` --webhook-drop-secrets --webhook=method=PUT`,
 			`{"webhook":{"url":"https://a.example/","method":"PUT","body":"payload",` +
 				`"timeout":"15s","concurrency":16,"secrets":["` + newerSecret + `"]}}`},
+		{method, `--grpc-alarm-field=url=https://b.example --grpc-alarm-field=url=https://c.example ` +
+			`--grpc-alarm-field=metadata=x=*`,
+			`{"grpc":{"url":"https://a.example","method":"a.B/C","metadata":{"a":"b","c":"d"},"timeout":"3s","concurrency":16,` +
+				`"alarm_fields":{"url":["https://b.example","https://c.example"],"metadata":["x=*"]}}}`},
+		{`{"amqp":{"alarm_fields":{"exchange":["a"],"headers":["*"]}}}`,
+			`--amqp-alarm-field=exchange= --amqp-header=x=y --amqp=expiration=10m`,
+			`{"amqp":{"headers":{"x":"y"},"expiration":"10m","alarm_fields":{"headers":["*"]}}}`},
 		{hook, `--unset=webhook --max-rings=1`, `{"max_rings":1}`},
 		{`{"max_rings":2}`, `--hide-payload`, `{"max_rings":2,"hide_payload":true}`},
 		{`{"max_rings":2,"hide_payload":true}`, `--unset=hide_payload`, `{"max_rings":2}`},
@@ -116,16 +123,19 @@ func TestEndpointWithoutSecretGetsOne(t *testing.T) {
 func TestWrongSettingFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
-		{``, `name a setting to change: --target, --alarm-targets, --amqp, --webhook, --webhook-url, `},
+		{``, `name a setting to change: --target, --alarm-targets, --amqp, --amqp-header, --amqp-alarm-field, --webhook, --webhook-url, `},
 		{`--unset=colour`, `unknown setting "colour"; known are target, alarm_targets, amqp, `},
 		{`--webhook=url=https://a.example/`, `--webhook: url has a flag of its own: --webhook-url`},
 		{`--webhook=headers=x`, `--webhook: headers has a flag of its own: --webhook-header`},
 		{`--kafka=topic=a`, `--kafka: topic has a flag of its own: --kafka-topic`},
-		{`--kafka=acks=all`, `unknown field "acks"; known are topic, key, headers (field kafka.acks)`},
+		{`--kafka=acks=all`, `unknown field "acks"; known are topic, key, headers, alarm_fields (field kafka.acks)`},
 		{`--grpc=timeout=none`, `url is required, such as https://shop.example:8443 (field grpc.url)`},
 		{`--grpc=concurrency=many`, `concurrency must be a whole number (field grpc.concurrency)`},
 		{`--target=kafka`, `the target kafka needs a topic (field kafka)`},
 		{`--max-rings=0`, `(field max_rings)`},
+		{`--amqp-alarm-field=exchange`, `--amqp-alarm-field must be NAME=VALUE, and NAME one of: exchange, routing_key, headers`},
+		{`--amqp-alarm-field=queue=a`, `--amqp-alarm-field must be NAME=VALUE, and NAME one of: exchange, routing_key, headers`},
+		{`--amqp-alarm-field=exchange=a*b`, `may have a * at its end alone (field amqp.alarm_fields.exchange[0])`},
 	} {
 		_, err := after(t, setOf(t, strings.Fields(c.args)...), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, new(*usageError)) {

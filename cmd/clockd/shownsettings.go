@@ -155,6 +155,19 @@ func describeObjects(f *settings.FieldInfo, objects map[string]any) string {
 	return strings.Join(all, "; ")
 }
 
+// describePatterns returns patterns as the flag takes them.
+func describePatterns(value any) string {
+	fields, _ := value.(map[string]any)
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		patterns, _ := fields[name].([]any)
+		for _, pattern := range patterns {
+			parts = append(parts, fmt.Sprintf("%s=%s", name, pattern))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 // describePart returns the value of a member of an object: the number of its elements if there may be several; "" for
 // nothing.
 func describePart(f *settings.FieldInfo, object map[string]any) string {
@@ -164,8 +177,7 @@ func describePart(f *settings.FieldInfo, object map[string]any) string {
 		texts, _ := value.(map[string]any)
 		return fmt.Sprint(len(texts))
 	case f.Kind == settings.KindPatterns && has:
-		patterns, _ := value.(map[string]any)
-		return strings.Join(slices.Sorted(maps.Keys(patterns)), " ")
+		return describePatterns(value)
 	case f.Kind == settings.KindSecrets:
 		secrets, _ := value.([]any)
 		return fmt.Sprint(len(secrets))

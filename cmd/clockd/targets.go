@@ -212,8 +212,8 @@ func addresseesOf(snapshot *settings.Snapshot, application string) []store.Addre
 	return all
 }
 
-// ownReceivers returns the addressees of alarms that bring fields of their receiver themselves, for each target for
-// which one of them differs. They have one route.
+// ownReceivers returns the addressees of alarms that bring fields of their receiver themselves, for each target whose
+// addressees differ. All of a target have the same route.
 func ownReceivers(application string, differs func(store.Addressee) bool) (all []store.Addressee) {
 	for _, known := range knownTargets {
 		to := func(number int) store.Addressee {

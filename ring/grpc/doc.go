@@ -29,7 +29,7 @@
 //
 // # Invariants
 //
-// Besides those of package httpcall:
+// Besides the invariants of package httpcall:
 //
 //  1. A ring is called once per try. The HTTP client repeats a call by itself only if no byte of it was written, or if
 //     the server has said that it has not begun it or that it is a protocol error, and only before the write limit. It

@@ -82,7 +82,7 @@ func hasDots(u *url.URL) bool {
 	return false
 }
 
-// MergeHeaders returns the headers of an alarm's own endpoint: its own ones, and those of the settings that it does not
+// MergeHeaders returns the headers of an alarm's own endpoint: its own ones, and the headers of the settings that it does not
 // name. An endpoint elsewhere gets none of the settings, because they may hold a password.
 func MergeHeaders(ofSettings, own map[string]string, elsewhere bool) map[string]string {
 	if elsewhere || len(ofSettings) == 0 {

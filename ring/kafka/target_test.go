@@ -122,6 +122,26 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 	}
 }
 
+func TestRecordsHaveTheKeyAndHeadersOfTheirAlarm(t *testing.T) {
+	ofSettings := &Topic{Name: "rings", Key: KeyApplication, Headers: LeanHeaders}
+	r := &rings("shop", 1)[0]
+	rec := recordOf(r, ofSettings.with(&Topic{Name: "own", OwnKey: "k/7", OwnHeaders: map[string]string{"b": "ä", "a": ""}}))
+	headers := map[string]string{}
+	for _, h := range rec.Headers {
+		headers[h.Key] = string(h.Value)
+	}
+	if rec.Topic != "own" || string(rec.Key) != "k/7" || headers["a"] != "" || headers["b"] != "ä" ||
+		headers[headerApplication] != "shop" || headers[headerBusinessID] != r.BusinessID {
+		t.Errorf("topic %s, key %s, headers %v", rec.Topic, rec.Key, headers)
+	}
+	if _, has := headers["a"]; !has {
+		t.Errorf("headers %v lack the empty one", headers)
+	}
+	if rec := recordOf(r, ofSettings.with(&Topic{})); rec.Topic != "rings" || string(rec.Key) != "shop" {
+		t.Errorf("topic %s, key %s without own fields", rec.Topic, rec.Key)
+	}
+}
+
 func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
 	b := openTarget(t, DefaultConfig())
 	b.create("shop", nil)

@@ -54,7 +54,7 @@ func (e *exchanges) refusedSince(exchange string, passed func(since time.Time) b
 // address says where a ring goes, and with which properties.
 type address struct {
 	exchange, routingKey string
-	headers              map[string]string // beside those of the ring
+	headers              map[string]string // beside the ring's
 	expiration           time.Duration     // 0: none
 }
 

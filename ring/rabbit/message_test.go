@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,10 +52,20 @@ func TestMessagesEqualTheLibrarysByteForByte(t *testing.T) {
 			r := drawRing(t, conn.Config.FrameSize)
 			e := newMessageEncoder("clock.test",
 				rapid.SampledFrom([]Headers{FullHeaders, LeanHeaders}).Draw(t, "headers"))
-			if err := ch.Publish("clock.test", r.Application, true, false, publishing(&r, "clock.test.answers", e.headers)); err != nil {
+			to := &address{exchange: "clock.test", routingKey: r.Application,
+				headers:    rapid.SampledFrom([]map[string]string{nil, {"x-a": "ä"}, {"x-a": "", "b": "c"}}).Draw(t, "own headers"),
+				expiration: rapid.SampledFrom([]time.Duration{0, time.Millisecond, maxExpiration}).Draw(t, "expiration")}
+			message := publishing(&r, "clock.test.answers", e.headers)
+			for name, value := range to.headers {
+				message.Headers[name] = value
+			}
+			if to.expiration > 0 {
+				message.Expiration = strconv.FormatInt(to.expiration.Milliseconds(), 10)
+			}
+			if err := ch.Publish("clock.test", r.Application, true, false, message); err != nil {
 				t.Fatal(err)
 			}
-			head, err := e.encode(&r, &address{exchange: "clock.test", routingKey: r.Application}, l.ch.ID)
+			head, err := e.encode(&r, to, l.ch.ID)
 			if err != nil {
 				t.Fatal(err)
 			}

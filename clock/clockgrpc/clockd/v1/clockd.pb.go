@@ -984,9 +984,9 @@ type AlarmSpec struct {
 	// Name of the target that the rings go to: amqp, stream, webhook, kafka, grpc or pull. Empty: the target of the application. The settings of the
 	// application must allow the target. A target, a slash and a name is a destination of the settings: webhook/refunds.
 	Target string `protobuf:"bytes,16,opt,name=target,proto3" json:"target,omitempty"`
-	// Fields of the receiver of the rings instead of those in the settings of the application, which must allow them
-	// (alarm_fields): url, method, headers, metadata, topic, key, exchange, routing_key, expiration, as the target has
-	// them. Needs target.
+	// Fields of the receiver of the rings: url, method, headers, metadata, topic, key, exchange, routing_key, expiration, as
+	// the target has them. The settings of the application have the other fields, and must allow these (alarm_fields).
+	// Needs target.
 	Receiver      *structpb.Struct `protobuf:"bytes,20,opt,name=receiver,proto3" json:"receiver,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
