@@ -688,7 +688,7 @@ func TestTimesOfMessages(t *testing.T) {
 		{"x-ring-at", time.Unix(math.MinInt64, 0), 0, clock.CodeInvalidValue},
 	} {
 		cfg := DefaultIntakeConfig()
-		d := &incoming{received: time.Now(), ringAt: clock.NoInstant,
+		d := &incoming{received: time.Now().Add(-time.Millisecond), ringAt: clock.NoInstant,
 			Delivery: amqp.Delivery{MessageId: "m", Headers: amqp.Table{c.header: c.value}}}
 		set, err := cfg.setOf(d, in, 0)
 		var refused *refusedMessage

@@ -155,7 +155,7 @@ func ringAtOf(d *incoming, in func(time.Duration) (clock.Instant, error)) (clock
 		}
 		span = given.Span
 	}
-	return in(max(0, span-time.Since(d.received)))
+	return in(max(0, max(0, span)-time.Since(d.received))) // the least span, less the time since then, would be positive
 }
 
 // instantOf reads a time from a number, of which the whole part counts, from a string, or from a timestamp of AMQP.
