@@ -81,6 +81,31 @@ func TestPostWithoutAKnownActionIsRefused(t *testing.T) {
 	}
 }
 
+// A path with an action is the action's with every method, and never an alarm with such an id.
+func TestActionsTakeTheirOwnMethodAlone(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for path, allow := range map[string]string{
+		"/x/pause": "POST", "/x/y/kick": "POST", "/x/events": "GET", "/x": "DELETE, GET, PUT",
+	} {
+		for _, method := range []string{"PUT", "GET", "DELETE", "POST", "PATCH"} {
+			if strings.Contains(allow, method) {
+				continue
+			}
+			r := h.expect(405, "method_not_allowed", method, alarms+path, `{"delay":"1h"}`)
+			if r.header.Get("Allow") != allow {
+				t.Errorf("%s %s: Allow: %q", method, path, r.header.Get("Allow"))
+			}
+		}
+		if r := h.do("OPTIONS", alarms+path, ""); r.status != 204 || r.header.Get("Allow") != "OPTIONS, "+allow {
+			t.Errorf("OPTIONS %s: %d, Allow: %q", path, r.status, r.header.Get("Allow"))
+		}
+	}
+	if r := h.expect(201, "", "PUT", alarms+"/x%2Fpause", `{"delay":"1h"}`); r.field("business_id") != "x/pause" {
+		t.Errorf("with an escaped slash: %s", r.body)
+	}
+}
+
 func TestKickAndDiscardChangeTheFilteredAlarms(t *testing.T) {
 	t.Parallel()
 	h := start(t)

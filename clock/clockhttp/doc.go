@@ -7,8 +7,8 @@
 // # Invariants
 //
 //  1. application and business_id are percent-decoded exactly once, from the escaped path. Everything after "/alarms/"
-//     is the business id, also a bare slash, so a proxy that decodes %2F does no harm. The path of a POST to an alarm
-//     ends with an action (/kick, /discard). The last slash separates the action from the business id.
+//     is the business id, also a bare slash, so a proxy that decodes %2F does no harm, but for an action at the end
+//     (/kick, /events): a bare slash separates it from the business id, whatever the method is.
 //  2. A payload is stored and returned byte for byte as it was given. The rings stream changes the layout alone: an
 //     event is one line, so a line break between the tokens of a JSON payload becomes a blank.
 //  3. No part of a body is ignored. An unknown field, a duplicate field and a wrong type are refused, each with its

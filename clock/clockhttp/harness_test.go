@@ -221,25 +221,25 @@ var pathTemplates = []struct {
 	re       *regexp.Regexp
 	template string
 }{
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/cancel$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/cancel$`),
 		"/v1/applications/{application}/alarms/{business_id}/cancel"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/kick$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/kick$`),
 		"/v1/applications/{application}/alarms/{business_id}/kick"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/discard$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/discard$`),
 		"/v1/applications/{application}/alarms/{business_id}/discard"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/pause$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/pause$`),
 		"/v1/applications/{application}/alarms/{business_id}/pause"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/resume$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/resume$`),
 		"/v1/applications/{application}/alarms/{business_id}/resume"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/trigger$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/trigger$`),
 		"/v1/applications/{application}/alarms/{business_id}/trigger"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/backfill$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/backfill$`),
 		"/v1/applications/{application}/alarms/{business_id}/backfill"},
-	{regexp.MustCompile(`^POST /v1/applications/[^/]*/alarms/.*/end-backfill$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/end-backfill$`),
 		"/v1/applications/{application}/alarms/{business_id}/end-backfill"},
-	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/occurrences$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/occurrences$`),
 		"/v1/applications/{application}/alarms/{business_id}/occurrences"},
-	{regexp.MustCompile(`^GET /v1/applications/[^/]*/alarms/.*/events$`),
+	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*/events$`),
 		"/v1/applications/{application}/alarms/{business_id}/events"},
 	{regexp.MustCompile(`^[A-Z]+ /v1/applications/[^/]*/alarms/.*$`),
 		"/v1/applications/{application}/alarms/{business_id}"},
@@ -309,6 +309,9 @@ func (c *contractTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func validate(r *http.Request, resp *http.Response, body []byte, stream bool) error {
 	op := operationOf(r)
+	if op == nil && r.Method == http.MethodOptions { // the methods are in the header Allow
+		return nil
+	}
 	if op == nil { // unknown path or method: the response must still be a problem
 		return validateSchema("Problem", body)
 	}

@@ -1,14 +1,15 @@
 package clockhttp
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/clock/access"
 	"github.com/clockd/clockd/clock/front"
 )
 
@@ -49,31 +50,46 @@ func applicationOf(c echo.Context) (string, error) {
 	return app, clock.ValidateApplication(app)
 }
 
-// alarmAction returns the handler of one method's requests to an alarm. It cuts the action off the end of the path. The
-// rest is the business id, which may contain slashes. echo's routes cannot do this, because no path segment can follow
-// a wildcard. Paths without an action belong to the handler with the empty name.
-func (s *Server) alarmAction(actions map[string]echo.HandlerFunc) echo.HandlerFunc {
-	none := actions[""]
-	if none == nil {
-		none = s.methodNotAllowed()
+// alarmActions are the handlers of requests to an alarm, by action and method. The empty action is the alarm itself.
+type alarmActions map[string]map[string]echo.HandlerFunc
+
+// add adds the handler of a route.
+func (a alarmActions) add(r *route, handle echo.HandlerFunc) {
+	if a[r.action] == nil {
+		a[r.action] = map[string]echo.HandlerFunc{}
 	}
-	return func(c echo.Context) error {
-		values := c.ParamValues()
-		rest := values[len(values)-1]
-		cut := strings.LastIndexByte(rest, '/')
-		if cut < 0 || rest[cut+1:] == "" || actions[rest[cut+1:]] == nil {
-			return none(c)
-		}
-		c.SetParamValues(append(values[:len(values)-1:len(values)-1], rest[:cut])...)
-		return actions[rest[cut+1:]](c)
-	}
+	a[r.action][r.method] = handle
 }
 
-func (s *Server) methodNotAllowed() echo.HandlerFunc {
-	return s.handler(&route{name: "none", need: front.Need{Right: access.Read}, handle: func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderAllow, "DELETE, GET, PUT")
-		return problemOfEcho(echo.ErrMethodNotAllowed)
-	}})
+// of returns the action at the end of a path, and the business id before it, which may contain slashes. echo's routes
+// cannot do this, because no path segment can follow a wildcard.
+func (a alarmActions) of(path string) (action, id string) {
+	cut := strings.LastIndexByte(path, '/')
+	if cut < 0 || path[cut+1:] == "" || a[path[cut+1:]] == nil {
+		return "", path
+	}
+	return path[cut+1:], path[:cut]
+}
+
+// serve passes a request on to the handler of its action. none handles requests whose action does not take their
+// method.
+func (a alarmActions) serve(none echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		values := c.ParamValues()
+		action, id := a.of(values[len(values)-1])
+		allow := strings.Join(slices.Sorted(maps.Keys(a[action])), ", ")
+		handle := a[action][c.Request().Method]
+		switch {
+		case c.Request().Method == http.MethodOptions:
+			c.Response().Header().Set(echo.HeaderAllow, "OPTIONS, "+allow)
+			return c.NoContent(http.StatusNoContent)
+		case handle == nil:
+			c.Response().Header().Set(echo.HeaderAllow, allow)
+			return none(c)
+		}
+		c.SetParamValues(append(values[:len(values)-1:len(values)-1], id)...)
+		return handle(c)
+	}
 }
 
 // keyOf returns the key of the alarm in the path. The business id is the whole rest of the path after "/alarms/".

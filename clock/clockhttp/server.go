@@ -302,7 +302,7 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 	e := echo.New()
 	e.IPExtractor = echo.ExtractIPDirect() // the default trusts X-Forwarded-For
 	e.Logger.SetOutput(io.Discard)
-	actions := map[string]map[string]echo.HandlerFunc{} // of alarmPath, by method and action; "" is the alarm itself
+	actions := alarmActions{} // of alarmPath
 	for _, r := range s.routes(g) {
 		if r.path != alarmPath {
 			e.Add(r.method, r.path, s.handler(&r))
@@ -311,14 +311,11 @@ func (s *Server) newEcho(g prometheus.Gatherer) *echo.Echo {
 			}
 			continue
 		}
-		if actions[r.method] == nil {
-			actions[r.method] = map[string]echo.HandlerFunc{}
-		}
-		actions[r.method][r.action] = s.handler(&r)
+		actions.add(&r, s.handler(&r))
 	}
-	for method, handlers := range actions {
-		e.Add(method, alarmPath, s.alarmAction(handlers))
-	}
+	refuse := route{name: "none", need: front.Need{Right: access.Read},
+		handle: func(echo.Context) error { return problemOfEcho(echo.ErrMethodNotAllowed) }}
+	e.Any(alarmPath, actions.serve(s.handler(&refuse)))
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 			err = problemOfEcho(he)

@@ -72,6 +72,9 @@ func TestUnknownPathsAndMethodsAreRefused(t *testing.T) {
 		}
 	}
 	h.awaitMetric("clockd_http_problems_total", "method_not_allowed", 4)
+	for _, path := range []string{"/v1/oidc/start", "/v1/oidc/callback?code=x"} {
+		h.expect(404, "unknown_path", "GET", path, "") // there is no provider
+	}
 }
 
 // stubAlarms calls the functions of a test, which panic or fail.

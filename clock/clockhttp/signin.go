@@ -51,10 +51,14 @@ func (s *Server) showSignIn(c echo.Context) error {
 	return s.respondRead(c, append(appendOptional([]byte(`{"issuer":`), issuer), '}'))
 }
 
+// errNoProvider is the problem of a server without CLOCKD_OIDC_ISSUER.
+var errNoProvider = &front.Problem{Status: http.StatusNotFound, Code: codeUnknownPath,
+	Detail: "this server knows no OpenID Connect provider"}
+
 // beginSignIn sends a browser to the provider.
 func (s *Server) beginSignIn(c echo.Context) error {
 	if s.signIn == nil || s.sessions == nil {
-		return absentPart("this server knows no OpenID Connect provider")
+		return errNoProvider
 	}
 	values, err := queryParams(c, "page")
 	if err != nil {
@@ -73,7 +77,7 @@ func (s *Server) beginSignIn(c echo.Context) error {
 // finishSignIn starts a session of the person whom the provider has sent back, and sends the browser to the console.
 func (s *Server) finishSignIn(c echo.Context) error {
 	if s.signIn == nil || s.sessions == nil {
-		return absentPart("this server knows no OpenID Connect provider")
+		return errNoProvider
 	}
 	text, session, page, err := s.startFromProvider(c)
 	if err != nil {
