@@ -39,6 +39,7 @@ type Fate struct {
 //     or RetryAfter (at most maxRetryWait) if that is longer. The next try never lies beyond LatestRingAt. Once
 //     LatestRingAt has passed, the next try is now, and the next claim ends the alarm as expired.
 //   - After a final failure (Final) there is no next try: the alarm is dead.
+//   - A ring that the settings send nowhere (Withdrawn) is tried once more, and that uses up no retry.
 //   - With AtMostOnce a ring that may have arrived is not tried again: its alarm is rung, in doubt. A final failure
 //     ends it as dead.
 //   - An unacknowledged ring whose repetition was not sent stays unacknowledged, so the application can still answer
@@ -85,6 +86,11 @@ func fateOfOccurrence(ring *Ring, outcome Outcome, now Instant) Fate {
 	case outcome.Kind == Nacked && outcome.Final:
 		fate.RetryTimes++
 		fate.finish(Dead, now)
+	case outcome.Withdrawn:
+		if !fate.Unacknowledged() {
+			fate.State = Scheduled
+		}
+		fate.NextTryTime = nextTry(now.Add(outcome.RetryAfter), ring.LatestRingAt, now)
 	case ring.Delivery == AtMostOnce && outcome.mayHaveArrived():
 		fate.finish(Rung, ring.RungAt)
 		fate.InDoubt, fate.ClaimID, fate.RungAt = true, ring.ClaimID, ring.RungAt

@@ -68,6 +68,9 @@ type Outcome struct {
 	Acknowledged bool
 	// Final says that the receiver of a Nacked ring wants no further try: the alarm is dead.
 	Final bool
+	// Withdrawn says that the settings have no receiver for a Nacked ring: no byte of it left this process, and the try
+	// uses up no retry. The next one comes after RetryAfter.
+	Withdrawn bool
 	// Counted says that a Doubtful ring had all the time that its target gives for a reply. The try has failed: it is
 	// counted, and the next try waits as the retry policy says.
 	Counted bool

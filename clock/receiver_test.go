@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/clockd/clockd/clock"
 )
@@ -60,6 +61,34 @@ func TestReceiversOfSetsAreValidated(t *testing.T) {
 		e, is := errors.AsType[*clock.Error](err)
 		if c.code == "" && err != nil || c.code != "" && (!is || e.Code != c.code || e.Field != c.field) {
 			t.Errorf("%.40s: %v", c.receiver, err)
+		}
+	}
+}
+
+// The second try of a ring that the settings send nowhere ends its alarm, 2 s after the first one, whatever its
+// delivery and its retries are. A kick makes it a first try again.
+func TestRingsThatTheSettingsSendNowhereAreTriedTwice(t *testing.T) {
+	const now, reason = clock.Instant(1_800_000_000_000), "the settings have changed"
+	for _, delivery := range []clock.DeliveryMode{clock.AtLeastOnce, clock.AtMostOnce} {
+		r := &clock.Ring{RungAt: now, RingNo: 1, Delivery: delivery, LatestRingAt: clock.NoInstant,
+			Retry: clock.RetryPolicy{Initial: time.Second, Factor: 1, Cap: time.Second, Limit: 0}}
+		r.Before = clock.RingRow{State: clock.Scheduled, NextTryTime: now, UpdateTime: now - 5000}
+		first := clock.FateOf(r, clock.Withdrawn(r, reason), now)
+		if first.State != clock.Scheduled || first.NextTryTime != now+2000 || first.RetryTimes != 0 || first.InDoubt ||
+			first.LastError != reason {
+			t.Errorf("%v: the first try leaves %+v", delivery, first.RingRow)
+		}
+		r.Before, r.RungAt = first.RingRow, now+2000
+		second := clock.FateOf(r, clock.Withdrawn(r, reason), now+2000)
+		if second.State != clock.Dead || second.LastError != reason {
+			t.Errorf("%v: the second try leaves %+v", delivery, second.RingRow)
+		}
+		r.Before = second.RingRow
+		r.Before.State, r.Before.NextTryTime, r.Before.UpdateTime = clock.Scheduled, now+9000, now+9000
+		r.RungAt = now + 9001
+		kicked := clock.FateOf(r, clock.Withdrawn(r, reason), now+9001)
+		if kicked.State != clock.Scheduled || kicked.NextTryTime != now+11_001 {
+			t.Errorf("%v: the try after a kick leaves %+v", delivery, kicked.RingRow)
 		}
 	}
 }

@@ -142,8 +142,7 @@ const removedReason = "the settings of the application no longer have the destin
 
 // NoReceiver returns the outcome of a ring whose receiver the settings of its application do not name. missing tells
 // what they lack, such as "endpoint". Alarms that name no destination wait. Others are dead after a second try: at the
-// first one this process may not know yet that the destination was made again. An alarm that rings at most once has no
-// second try.
+// first one this process may not know yet that the destination was made again.
 func NoReceiver(r *Ring, missing string) Outcome {
 	if r.Destination == 0 {
 		return Outcome{Kind: Unsent, Reason: "the application has no " + missing}
@@ -152,12 +151,11 @@ func NoReceiver(r *Ring, missing string) Outcome {
 }
 
 // Withdrawn returns the outcome of a ring to a receiver that the settings of its application do not have any more. The
-// reason says so, in the same words at each try. The second try ends the alarm; see NoReceiver.
+// reason says so, in the same words at each try. The second try ends the alarm; see NoReceiver. A try after a kick is a
+// first one again.
 func Withdrawn(r *Ring, reason string) Outcome {
-	if r.Delivery != AtMostOnce && r.Before.LastError != reason {
-		return Outcome{Kind: Nacked, Reason: reason, RetryAfter: withdrawnRetry}
-	}
-	return Outcome{Kind: Nacked, Reason: reason, Final: true}
+	isSecond := r.Before.LastError == reason && r.RungAt >= r.Before.UpdateTime.Add(withdrawnRetry)
+	return Outcome{Kind: Nacked, Reason: reason, Withdrawn: true, RetryAfter: withdrawnRetry, Final: isSecond}
 }
 
 // withdrawnRetry is the time before the second try: longer than settings take to reach every node.

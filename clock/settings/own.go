@@ -169,15 +169,24 @@ func (p *Part[T]) own(base *T, fields string) (merged *T, stored string, err err
 		base = p.New()
 	}
 	own := new(T)
-	if err := p.parseOwn(own, fields); err != nil {
+	given, err := p.parseOwn(own, fields)
+	if err != nil {
 		return nil, "", err
 	}
 	o := newObject()
 	for i := range p.Own.Fields {
 		f := &p.Own.Fields[i]
-		values := f.values(own)
-		if len(values) == 0 {
+		if !slices.Contains(given, f.Name) {
 			continue
+		}
+		values := f.values(own)
+		if len(values) == 0 && f.Kind != KindTexts {
+			return nil, "", Wrong("has no value: leave it out").of(f.Name)
+		}
+		if f.restore != nil { // nothing is stored that dots could stand for
+			if err := f.restore(own, new(T)); err != nil {
+				return nil, "", err
+			}
 		}
 		if err := f.check(own); err != nil {
 			return nil, "", err
@@ -188,20 +197,24 @@ func (p *Part[T]) own(base *T, fields string) (merged *T, stored string, err err
 				return nil, "", notAllowed{f.Name, patterns}
 			}
 		}
-		o.add(f.Name, f.encode(own, false))
+		if len(values) > 0 {
+			o.add(f.Name, f.encode(own, false))
+		}
 	}
 	return p.Own.With(base, own), string(o.end()), nil
 }
 
-// parseOwn reads fields that an alarm brings itself.
-func (p *Part[T]) parseOwn(own *T, fields string) error {
+// parseOwn reads fields that an alarm brings itself, and returns their names.
+func (p *Part[T]) parseOwn(own *T, fields string) (given []string, err error) {
 	names := make([]string, len(p.Own.Fields))
 	for i := range p.Own.Fields {
 		names[i] = p.Own.Fields[i].Name
 	}
-	return eachMember("", []byte(fields), names, func(name string, raw []byte) error {
+	err = eachMember("", []byte(fields), names, func(name string, raw []byte) error {
+		given = append(given, name)
 		return p.Own.Fields[slices.Index(names, name)].parse(own, raw)
 	})
+	return given, err
 }
 
 // base returns what the settings have for a destination, "" for the application itself; nil for nothing. s may be nil.
@@ -221,7 +234,12 @@ func (p *Part[T]) base(s *Settings, destination string) *T {
 // settings now. The error says why there is none, in the same words at each try. Any goroutine may call the function.
 func (p *Part[T]) OwnIn(w *Watch) func(r *clock.Ring) (*T, error) {
 	return func(r *clock.Ring) (*T, error) {
-		merged, _, err := p.own(p.base(w.Settings(r.Application), r.Own.Destination), r.Own.Fields)
+		s := w.Settings(r.Application)
+		if s == nil || r.Own.Destination == "" && !s.Allows(p.Target) {
+			return nil, fmt.Errorf("the settings of the application no longer let its alarms name the target %s",
+				p.Target)
+		}
+		merged, _, err := p.own(p.base(s, r.Own.Destination), r.Own.Fields)
 		return merged, err
 	}
 }
@@ -250,7 +268,21 @@ func (p *Part[T]) refuse(set *clock.Set, e notAllowed) error {
 	return clock.Invalid(clock.CodeReceiverNotAllowed, "receiver."+e.field, fmt.Sprintf(
 		"the settings of application %.64q do not let its alarms bring this %s. They allow: %s. To allow more: "+
 			"clockd application set %[1]s%[4]s --%[5]s-alarm-field %[2]s=...",
-		set.Application, e.field, cmp.Or(strings.Join(e.patterns, ", "), "none"), flags, p.Name))
+		set.Application, e.field, shownPatterns(e.patterns), flags, p.Name))
+}
+
+// shownPatterns returns the first patterns for people. Else a batch could have a response that is much larger than it.
+func shownPatterns(patterns []string) string {
+	const most = 3
+	text := cmp.Or(strings.Join(patterns[:min(len(patterns), most)], ", "), "none")
+	const longest = 300
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "") + "..."
+	}
+	if more := len(patterns) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // OwnReceiver judges the receiver that a set brings itself by the settings of its application, as w has them now; see

@@ -35,7 +35,7 @@ func setWith(application string, target clock.TargetKind, destination, receiver 
 	return &set
 }
 
-const ownLoft = `{"pigeon":{"place":"roof","rings":{"a":"gold"},"seals":["wax"],` +
+const ownLoft = `{"target":"webhook","pigeon":{"place":"roof","rings":{"a":"gold"},"seals":["wax"],` +
 	`"alarm_fields":{"place":["roof*","elm"],"rings":["X*"]}},` +
 	`"destinations":{"b":{"pigeon":{"place":"loft","seals":["gum"]}},` +
 	`"c":{"pigeon":{"place":"loft","seals":["gum"],"alarm_fields":{"place":["*"]}}}}}`
@@ -65,7 +65,7 @@ func TestAlarmsBringTheFieldsThatTheSettingsAllow(t *testing.T) {
 			t.Errorf("%s rings to %+v, %v", c.given, l, err)
 		}
 	}
-	for _, none := range []string{`{}`, `{"place":null}`, `{"place":"","rings":{}}`} {
+	for _, none := range []string{`{}`, `{"place":null}`, `{"rings":{}}`} {
 		got, err := w.OwnReceiver(setWith("shop", clock.TargetWebhook, "", none))
 		if err != nil || got != (clock.OwnPlace{}) {
 			t.Errorf("%s: %+v, %v", none, got, err)
@@ -90,6 +90,8 @@ func TestAlarmsBringNoOtherFields(t *testing.T) {
 		{setWith("shop", hooks, "", `{"seals":["wax"]}`), clock.CodeUnknownField, "receiver.seals"},
 		{setWith("shop", hooks, "", `{"alarm_fields":{}}`), clock.CodeUnknownField, "receiver.alarm_fields"},
 		{setWith("shop", hooks, "", `{"place":7}`), clock.CodeInvalidValue, "receiver.place"},
+		{setWith("shop", hooks, "", `{"place":""}`), clock.CodeInvalidValue, "receiver.place"},
+		{setWith("shop", hooks, "", `{"rings":{"x":"..."}}`), clock.CodeInvalidValue, "receiver.rings.x"},
 		{setWith("shop", hooks, "", `{"place":"roofcat"}`), clock.CodeInvalidValue, "receiver.place"},
 		{setWith("shop", hooks, "", `{"place":"roof-roof-roof"}`), clock.CodeOutOfRange, "receiver.place"},
 		{setWith("shop", hooks, "", `{"rings":{"x":""}}`), clock.CodeInvalidValue, "receiver.rings.x"},
@@ -115,12 +117,13 @@ func TestFieldsThatTheSettingsAllowNoMoreRingNowhere(t *testing.T) {
 	w, change := watchOf(t, ownLoft)
 	ring := &clock.Ring{Key: clock.Key{Application: "shop", BusinessID: "x"},
 		Own: clock.OwnReceiver{Fields: `{"place":"elm"}`}}
-	for _, document := range []string{
-		strings.Replace(ownLoft, `,"elm"`, "", 1),
-		`{"target":"stream"}`,
+	for document, want := range map[string]string{
+		strings.Replace(ownLoft, `,"elm"`, "", 1):            "no longer allow what the alarm brings itself: place",
+		strings.Replace(ownLoft, `"webhook"`, `"stream"`, 1): "no longer let its alarms name the target webhook",
+		`{"target":"stream"}`:                                "no longer let its alarms name the target webhook",
 	} {
 		change(document)
-		const want = "the settings of the application no longer allow what the alarm brings itself: place"
+		want = "the settings of the application " + want
 		if l, err := pigeon.OwnIn(w)(ring); err == nil || err.Error() != want {
 			t.Errorf("%s: %+v, %v", document, l, err)
 		}

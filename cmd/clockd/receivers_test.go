@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -168,18 +169,29 @@ func TestReceiversThatTheSettingsDoNotAllow(t *testing.T) {
 				return map[string]any{"delay": "1s", "target": "webhook",
 					"receiver": map[string]any{"url": address + path, "headers": map[string]string{"x-order": "7"}}}
 			}
-			p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", "late"), own("/jobs/late?token=hush"))
+			late := own("/jobs/late?token=hush")
+			once, limited := maps.Clone(late), maps.Clone(late)
+			once["delivery"], limited["retry"] = "at_most_once", map[string]any{"limit": 0}
+			for id, body := range map[string]any{"late": late, "once": once, "limited": limited} {
+				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), body)
+			}
 			settings("--webhook-alarm-field=url=" + address + "/others/*")
-			eventually(t, "the alarm is dead", func() bool {
-				return p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "late"), nil).State == "dead"
-			})
-			if r := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", "late"), nil); len(r.Attempts) != 2 ||
-				!strings.HasSuffix(r.LastError, "no longer allow what the alarm brings itself: url") {
-				t.Errorf("got %+v", r)
+			for _, id := range []string{"late", "once", "limited"} {
+				eventually(t, "the alarm is dead", func() bool {
+					return p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil).State == "dead"
+				})
+				if r := p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil); len(r.Attempts) != 2 ||
+					!strings.HasSuffix(r.LastError, "no longer allow what the alarm brings itself: url") {
+					t.Errorf("%s: %+v", id, r)
+				}
 			}
 			settings("--webhook-alarm-field=url=" + address + "/jobs/*")
-			p.must(http.StatusOK, http.MethodPost, alarmPath("shop", "late")+"/kick", nil)
-			eventually(t, "the kicked alarm rings", func() bool { return c.of("late") != "" })
+			for _, id := range []string{"late", "once", "limited"} {
+				p.must(http.StatusOK, http.MethodPost, alarmPath("shop", id)+"/kick", nil)
+			}
+			for _, id := range []string{"late", "once", "limited"} {
+				eventually(t, "the kicked alarm rings", func() bool { return c.of(id) != "" })
+			}
 			if got := c.of("late"); got != "POST /jobs/late?token=hush  7" {
 				t.Errorf("it came as %q", got)
 			}

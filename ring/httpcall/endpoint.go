@@ -121,7 +121,7 @@ var ownPrefixes = []string{"webhook-", "x-clockd-", "proxy-"}
 
 // headerFault returns the fault of one header.
 func headerFault(headers map[string]string, name string) *settings.Fault {
-	lower := strings.ToLower(name)
+	lower := strings.ReplaceAll(strings.ToLower(name), "_", "-") // CGI and WSGI take both for one
 	begins := func(prefix string) bool { return strings.HasPrefix(lower, prefix) }
 	switch {
 	case !isToken(name):

@@ -31,6 +31,8 @@ func urlPatternFault(pattern string) *settings.Fault {
 	switch {
 	case fault != nil:
 		return fault
+	case u.RawQuery != "" || u.ForceQuery:
+		return settings.Wrong("must have no query: people see patterns. A * takes every query")
 	case isPrefix && u.Path == "":
 		return settings.Wrong("must have a path before the *, as in https://shop.example/*: other hosts may begin " +
 			"like this one")
@@ -72,10 +74,21 @@ func whole(u *url.URL) string {
 	return c.String()
 }
 
-// hasDots reports whether the path of a URL has a part that is . or .., written in any way.
+// hasDots reports whether the path of a URL has a part that a server may take for . or .., written in any way: also
+// with a parameter (..;x) or escaped twice.
 func hasDots(u *url.URL) bool {
-	for part := range strings.FieldsFuncSeq(u.Path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if part == "." || part == ".." {
+	path := u.Path
+	for range 3 {
+		decoded, err := url.PathUnescape(path)
+		if err != nil {
+			break
+		}
+		path = decoded
+	}
+	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		name, _, _ := strings.Cut(part, ";")
+		name = strings.TrimFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
+		if name == "." || name == ".." {
 			return true
 		}
 	}

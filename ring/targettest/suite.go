@@ -237,6 +237,7 @@ func testRemovedDestination(s *suite) {
 		}
 		if i%6 == 0 { // its second try
 			all[i].Before.LastError = clock.NoReceiver(&all[i], "").Reason
+			all[i].Before.UpdateTime = all[i].RungAt.Add(-time.Hour)
 		}
 	}
 	outcomes := s.deliver(s.lane(), all)
@@ -248,7 +249,7 @@ func testRemovedDestination(s *suite) {
 			if o.Kind != clock.Confirmed {
 				s.Errorf("ring %d is %s: %s", i, o.Kind, o.Reason)
 			}
-		case o != clock.NoReceiver(&all[i], ""):
+		case o != clock.NoReceiver(&all[i], "") || o.Final != (i%6 == 0):
 			s.Errorf("ring %d of the destination is %+v", i, o)
 		}
 	}
