@@ -53,7 +53,8 @@ BUF       := $(PLAIN) go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
 SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots \
-  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/examples/check tools/console/check .ci/run
+  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/contract/check tools/examples/check \
+  tools/console/check .ci/run
 
 .PHONY: help
 help: ## print this list
@@ -103,6 +104,10 @@ test-tools: ## in the module of the tools: the SQL of store/mysql with TiDB's pa
 .PHONY: test-typescript
 test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, against a clockd on SQLite; needs node and npm
 	tools/typescript/roundtrip
+
+.PHONY: test-contract
+test-contract: build ## schemathesis makes the requests that /openapi.yaml allows, and others, to a clockd on SQLite; needs python3
+	tools/contract/check
 
 .PHONY: test-examples
 test-examples: build ## the programs of examples/ with a clockd on SQLite and RabbitMQ; needs python3, node with npm, and a JDK
