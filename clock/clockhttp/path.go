@@ -71,20 +71,24 @@ func (a alarmActions) of(path string) (action, id string) {
 	return path[cut+1:], path[:cut]
 }
 
+// methods returns the methods of an action, as the header Allow has them.
+func (a alarmActions) methods(action string) string {
+	return strings.Join(slices.Sorted(maps.Keys(a[action])), ", ")
+}
+
 // serve passes a request on to the handler of its action. none handles requests whose action does not take their
 // method.
 func (a alarmActions) serve(none echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		values := c.ParamValues()
 		action, id := a.of(values[len(values)-1])
-		allow := strings.Join(slices.Sorted(maps.Keys(a[action])), ", ")
 		handle := a[action][c.Request().Method]
 		switch {
 		case c.Request().Method == http.MethodOptions:
-			c.Response().Header().Set(echo.HeaderAllow, "OPTIONS, "+allow)
+			c.Response().Header().Set(echo.HeaderAllow, "OPTIONS, "+a.methods(action))
 			return c.NoContent(http.StatusNoContent)
 		case handle == nil:
-			c.Response().Header().Set(echo.HeaderAllow, allow)
+			c.Response().Header().Set(echo.HeaderAllow, a.methods(action))
 			return none(c)
 		}
 		c.SetParamValues(append(values[:len(values)-1:len(values)-1], id)...)
