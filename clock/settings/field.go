@@ -294,6 +294,20 @@ func Texts[T any](
 	}
 }
 
+// AtMost returns a check of all texts together: at most n of them, with so many bytes of names and values.
+func AtMost(n, bytes int) func(texts map[string]string) *Fault {
+	return func(texts map[string]string) *Fault {
+		size := 0
+		for name, text := range texts {
+			size += len(name) + len(text)
+		}
+		if len(texts) > n || size > bytes {
+			return TooMuch("must be at most %d, with %d bytes in all", n, bytes)
+		}
+		return nil
+	}
+}
+
 // secret is a text whose String hides it.
 type secret interface {
 	~string

@@ -89,25 +89,13 @@ func ParseURL(text string) (*url.URL, *settings.Fault) {
 func HeadersField[T any](
 	info settings.FieldInfo, at func(*T) *map[string]string, check func(lowerName string) *settings.Fault,
 ) settings.Field[T] {
-	return settings.Texts(info, at, headersFault, func(headers map[string]string, name string) *settings.Fault {
+	return settings.Texts(info, at, settings.AtMost(maxHeaders, maxHeaderBytes), func(headers map[string]string, name string) *settings.Fault {
 		fault := headerFault(headers, name)
 		if fault != nil || check == nil {
 			return fault
 		}
 		return check(strings.ToLower(name))
 	})
-}
-
-// headersFault returns the fault of all headers together.
-func headersFault(headers map[string]string) *settings.Fault {
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-	}
-	if len(headers) > maxHeaders || size > maxHeaderBytes {
-		return settings.TooMuch("must be at most %d, with %d bytes in all", maxHeaders, maxHeaderBytes)
-	}
-	return nil
 }
 
 // ownHeaders are the headers that clockd or the HTTP client writes.

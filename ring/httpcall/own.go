@@ -3,6 +3,7 @@ package httpcall
 import (
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/clockd/clockd/clock/settings"
@@ -24,7 +25,7 @@ var anyHost = []string{"https://*", "http://*"}
 // urlPatternFault returns the fault of a pattern: it names the whole host, so that no other host begins like it.
 func urlPatternFault(pattern string) *settings.Fault {
 	begin, isPrefix := strings.CutSuffix(pattern, "*")
-	if pattern == anyHost[0] || pattern == anyHost[1] {
+	if slices.Contains(anyHost, pattern) {
 		return nil
 	}
 	u, fault := ParseURL(begin)
@@ -95,8 +96,8 @@ func hasDots(u *url.URL) bool {
 	return false
 }
 
-// MergeHeaders returns the headers of an alarm's own endpoint: its own ones, and the headers of the settings that it does not
-// name. An endpoint elsewhere gets none of the settings, because they may hold a password.
+// MergeHeaders returns the headers of an alarm's own endpoint: its own ones, and the headers of the settings that it
+// does not name. An endpoint elsewhere gets none of the settings, because they may hold a password.
 func MergeHeaders(ofSettings, own map[string]string, elsewhere bool) map[string]string {
 	if elsewhere || len(ofSettings) == 0 {
 		return own

@@ -45,7 +45,7 @@ var (
 	}, func(d *Destination) *string { return &d.RoutingKey }, nameFault)
 	headersField = settings.Texts(settings.FieldInfo{
 		Name: "headers", Flag: "header", Help: "Further headers of each message.",
-	}, func(d *Destination) *map[string]string { return &d.Headers }, headersFault, headerFault)
+	}, func(d *Destination) *map[string]string { return &d.Headers }, settings.AtMost(maxHeaders, maxHeaderBytes), headerFault)
 	expirationField = settings.OptionalDuration(settings.FieldInfo{
 		Name: "expiration", Example: "10m", Absent: "none",
 		Help: "Time after which the broker drops a message that no consumer has taken.",
@@ -100,18 +100,6 @@ var Part = &settings.Part[Destination]{
 		}
 		return nil
 	},
-}
-
-// headersFault returns the fault of all headers together.
-func headersFault(headers map[string]string) *settings.Fault {
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-	}
-	if len(headers) > maxHeaders || size > maxHeaderBytes {
-		return settings.TooMuch("must be at most %d, with %d bytes in all", maxHeaders, maxHeaderBytes)
-	}
-	return nil
 }
 
 // headerFault returns the fault of one header. The broker reads CC and BCC as further routing keys.
