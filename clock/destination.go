@@ -44,10 +44,7 @@ func TargetText(kind TargetKind, destination string) string {
 
 // ValidateDestination demands 1 to 64 characters of A-Z a-z 0-9 . _ - that begin with a letter or digit.
 func ValidateDestination(name string) error {
-	if !isName(name) {
-		return invalid(CodeInvalidValue, "target", "the name of a destination must be "+nameRule)
-	}
-	return nil
+	return ValidateName("target", "the name of a destination", name)
 }
 
 // ReceiverOf returns the text by which targets know the receiver of rings: the application, and for a destination a

@@ -44,6 +44,7 @@ const (
 	CodeBackfillRuns     = "backfill_runs" // an alarm has one backfill at a time
 	CodeUnknownToken     = "unknown_token"
 	CodeTokenUnchanged   = "token_unchanged" // the token does not allow the change
+	CodeOwned            = "owned"           // another manifest has made it
 	CodeMissingKey       = "missing_key"     // a node has no key of encrypted settings
 	CodeConditionFailed  = "condition_failed"
 	CodeUnavailable      = "unavailable"
@@ -180,6 +181,20 @@ func UnavailableIfLate(ctx context.Context, err error) error {
 
 // Invalid returns an ErrInvalid that names the field.
 func Invalid(code, field, detail string) error { return invalid(code, field, detail) }
+
+// Within returns an error whose field is below an object, such as webhook.url for the field url within webhook. An error
+// without a field that is not about the request stays as it is.
+func Within(object string, err error) error {
+	e, is := errors.AsType[*Error](err)
+	if !is || e.Field == "" && !errors.Is(err, ErrInvalid) {
+		return err
+	}
+	below := *e
+	if below.Field = object; e.Field != "" {
+		below.Field += "." + e.Field
+	}
+	return &below
+}
 
 func invalid(code, field, detail string) *Error {
 	return &Error{Kind: ErrInvalid, Code: code, Field: field, Detail: detail}

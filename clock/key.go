@@ -58,6 +58,14 @@ const (
 // nameRule is the rule of isName, for messages.
 const nameRule = "1 to 64 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
 
+// ValidateName demands the same of another name. what is the thing that it names, for the message.
+func ValidateName(field, what, name string) error {
+	if !isName(name) {
+		return invalid(CodeInvalidValue, field, what+" must be "+nameRule)
+	}
+	return nil
+}
+
 // isName reports whether s is the name of an application or of a destination.
 func isName(s string) bool {
 	ok := s != "" && len(s) <= MaxApplication

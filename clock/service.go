@@ -104,20 +104,46 @@ func (s *Service) In(d time.Duration) (Instant, error) { return s.time.In(d) }
 // ctx must last as long as the caller waits. Every failure is in the Pending. Submit does not change the structs that
 // op points to, and the caller must not change them afterwards.
 func (s *Service) Submit(ctx context.Context, op Op) *Pending {
-	var defaults *Defaults // of the ops that settings matter to
-	if op.Set != nil || op.Cancel != nil {
-		defaults = s.defaults(op.Key().Application)
+	rules := SetRules{OwnReceiver: s.ownReceiver}
+	if op.Set != nil || op.Cancel != nil { // settings matter to them
+		rules.Defaults = s.defaults(op.Key().Application)
 	}
-	if err := applyDefaults(&op, defaults); err != nil {
+	return s.SubmitUnder(ctx, op, &rules)
+}
+
+// SubmitUnder is Submit under other rules for sets than the latest that this process knows.
+func (s *Service) SubmitUnder(ctx context.Context, op Op, rules *SetRules) *Pending {
+	if err := s.prepare(&op, rules); err != nil {
 		return refused(op, err)
 	}
-	if err := s.validate(op); err != nil {
+	admission, err := s.admit(&op, rules.Defaults)
+	if err != nil {
 		return refused(op, err)
+	}
+	p := newPending(ctx, op)
+	p.ended = admission.Ended
+	s.writer.submit(p)
+	return p
+}
+
+// SetRules are what the settings of an application say about its sets.
+type SetRules struct {
+	Defaults    *Defaults                    // nil: there are no settings
+	OwnReceiver func(*Set) (OwnPlace, error) // see ServiceDeps
+}
+
+// prepare validates an op, and makes its set as it is stored. It does not change the set that op points to.
+func (s *Service) prepare(op *Op, rules *SetRules) error {
+	if err := applyDefaults(op, rules.Defaults); err != nil {
+		return err
+	}
+	if err := s.validate(*op); err != nil {
+		return err
 	}
 	if op.Set != nil && op.Set.Receiver != "" {
-		set, err := s.withReceiver(op.Set)
+		set, err := withReceiver(op.Set, rules)
 		if err != nil {
-			return refused(op, err)
+			return err
 		}
 		op.Set = set
 	}
@@ -126,18 +152,33 @@ func (s *Service) Submit(ctx context.Context, op Op) *Pending {
 		if err == nil {
 			op.Set, err = op.Set.resolved(at)
 		}
-		if err != nil {
-			return refused(op, err)
+		return err
+	}
+	return nil
+}
+
+// Plan judges a set as if its application had other rules, and changes nothing. before is the alarm as it is, nil for
+// none. The error says why no state of the alarm allows the set; Decision.Err is of this state. Of all quotas it judges
+// the size of payloads alone.
+func (s *Service) Plan(ctx context.Context, set *Set, rules *SetRules) (before *Alarm, d Decision, err error) {
+	op := Op{Set: set}
+	if err := s.prepare(&op, rules); err != nil {
+		return nil, d, err
+	}
+	if rules.Defaults != nil {
+		if err := rules.Defaults.Quotas.checkPayload(op.Set); err != nil {
+			return nil, d, err
 		}
 	}
-	admission, err := s.admit(&op, defaults)
-	if err != nil {
-		return refused(op, err)
+	before, err = s.store.Get(ctx, set.Key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, d, err
 	}
-	p := newPending(ctx, op)
-	p.ended = admission.Ended
-	s.writer.submit(p)
-	return p
+	now, err := s.In(0)
+	if err != nil {
+		return nil, d, err
+	}
+	return before, op.Decide(before, now), nil
 }
 
 // admit judges a valid op by the quotas of its application, which are in the defaults.
@@ -198,8 +239,8 @@ func applyDestination(op *Op, defaults *Defaults) error {
 }
 
 // withReceiver returns a copy of a set with its own receiver as it is stored.
-func (s *Service) withReceiver(set *Set) (*Set, error) {
-	place, err := s.ownReceiver(set)
+func withReceiver(set *Set, rules *SetRules) (*Set, error) {
+	place, err := rules.OwnReceiver(set)
 	if err == nil && place.Fields != "" {
 		err = ValidateReceiver(place.Fields) // it may have grown by escapes
 	}

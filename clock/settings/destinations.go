@@ -46,7 +46,7 @@ func destinationsMember(parts []AnyPart) member {
 					if err := clock.ValidateDestination(name); err != nil {
 						return clock.Invalid(clock.CodeInvalidValue, destinationsName+"."+cleanName(name), err.Error())
 					}
-					return within(destinationsName+"."+name, values.parse(parts, names, raw))
+					return clock.Within(destinationsName+"."+name, values.parse(parts, names, raw))
 				})
 			},
 			check: func(s *Settings) error {
@@ -54,7 +54,7 @@ func destinationsMember(parts []AnyPart) member {
 				for _, name := range slices.Sorted(maps.Keys(s.destinations)) {
 					targets, err := s.destinations[name].check(parts, names)
 					if err != nil {
-						return within(destinationsName+"."+name, err)
+						return clock.Within(destinationsName+"."+name, err)
 					}
 					for _, target := range targets {
 						s.named = append(s.named, clock.TargetText(target, name))

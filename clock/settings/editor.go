@@ -150,15 +150,12 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 		return e.repeated(ctx, r, &before)
 	}
 	was, unreadable := e.parse(&before) // of unreadable settings only the numbers of destinations stay
-	document, err := e.Form.Revise(&was, r.Document, e.Trusted)
+	document, err := e.revise(r, &was, unreadable)
 	if err != nil {
 		return Version{}, err
 	}
 	if unreadable == nil && before.Version > 0 && document == e.Form.Encode(&was) {
 		return before, nil
-	}
-	if err := e.checkQuotas(r, &was, unreadable, document); err != nil {
-		return Version{}, err
 	}
 	stored, err := e.Form.Seal(r.Application, document)
 	if err != nil {
@@ -171,6 +168,18 @@ func (e *Editor) change(ctx context.Context, r Request) (Version, error) {
 	return e.Stored.ChangeSettings(ctx, Change{
 		Application: r.Application, Document: stored, At: now, By: r.By, IfVersion: before.Version,
 	})
+}
+
+// revise returns the document to store for the request. The settings before it may be unreadable.
+func (e *Editor) revise(r Request, was *Settings, unreadable error) (string, error) {
+	document, err := e.Form.Revise(was, r.Document, e.Trusted)
+	if err != nil {
+		return "", err
+	}
+	if unreadable == nil && document == e.Form.Encode(was) {
+		return document, nil
+	}
+	return document, e.checkQuotas(r, was, unreadable, document)
 }
 
 // checkQuotas refuses a document with other quotas than before, if the person may not change them.

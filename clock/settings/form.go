@@ -90,7 +90,7 @@ func (f *Form) restore(s, before *Settings, anywhere bool) error {
 	for _, name := range slices.Sorted(maps.Keys(s.destinations)) {
 		err := s.destinations[name].restore(f.parts, before.destinations[name], anywhere)
 		if err != nil {
-			return within(destinationsName+"."+name, err)
+			return clock.Within(destinationsName+"."+name, err)
 		}
 	}
 	return nil

@@ -134,7 +134,7 @@ func retryMember() member {
 			FieldInfo: retry.info(),
 			parse: func(s *Settings, raw []byte) (err error) {
 				s.Retry, err = retry.Parse(raw)
-				return within("retry", err)
+				return clock.Within("retry", err)
 			},
 			encode: func(s *Settings, _ bool) any {
 				if s.Retry == nil {
@@ -196,7 +196,7 @@ func quotasMember() member {
 				if err == nil {
 					s.Quotas = *q
 				}
-				return within("quotas", err)
+				return clock.Within("quotas", err)
 			},
 			encode: encode,
 		},

@@ -254,7 +254,7 @@ func (p *Part[T]) place(s *Settings, set *clock.Set) (place clock.OwnPlace, err 
 		return place, p.refuse(set, e)
 	}
 	if err != nil || stored == "{}" {
-		return place, within("receiver", err)
+		return place, clock.Within("receiver", err)
 	}
 	return clock.OwnPlace{Fields: stored, Number: clock.OwnNumber(p.Own.Place(merged))}, nil
 }
@@ -266,7 +266,7 @@ func (p *Part[T]) refuse(set *clock.Set, e notAllowed) error {
 		flags = " --destination " + set.Destination.Name
 	}
 	return clock.Invalid(clock.CodeReceiverNotAllowed, "receiver."+e.field, fmt.Sprintf(
-		"the settings of application %.64q do not let its alarms bring this %s. They allow: %s. To allow more: "+
+		"the settings of application %.64q do not let its alarms bring the field %s. They allow: %s. To allow more: "+
 			"clockd application set %[1]s%[4]s --%[5]s-alarm-field %[2]s=...",
 		set.Application, e.field, shownPatterns(e.patterns), flags, p.Name))
 }
@@ -288,9 +288,14 @@ func shownPatterns(patterns []string) string {
 // OwnReceiver judges the receiver that a set brings itself by the settings of its application, as w has them now; see
 // clock.ServiceDeps.
 func (w *Watch) OwnReceiver(set *clock.Set) (clock.OwnPlace, error) {
-	for _, p := range w.form.parts {
+	return w.form.ownReceiver(w.Settings(set.Application), set)
+}
+
+// ownReceiver judges the receiver that a set brings itself. s may be nil.
+func (f *Form) ownReceiver(s *Settings, set *clock.Set) (clock.OwnPlace, error) {
+	for _, p := range f.parts {
 		if p.target() == set.Target {
-			return p.place(w.Settings(set.Application), set)
+			return p.place(s, set)
 		}
 	}
 	return clock.OwnPlace{}, noOwnReceiver(set.Target)

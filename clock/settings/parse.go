@@ -112,17 +112,3 @@ func cleanName(s string) string {
 	}
 	return s
 }
-
-// within adds the name of the object to the field of a *clock.Error.
-func within(object string, err error) error {
-	e, is := errors.AsType[*clock.Error](err)
-	switch {
-	case !is:
-		return err
-	case e.Field == "":
-		e.Field = object
-	default:
-		e.Field = object + "." + e.Field
-	}
-	return e
-}

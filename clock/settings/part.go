@@ -94,7 +94,7 @@ func (p *Part[T]) Parse(object []byte) (*T, error) {
 // read reads an object without validating it.
 func (p *Part[T]) read(object []byte) (any, error) {
 	value := p.New()
-	return value, within(p.Name, fields[T](p.Fields).parse(value, object))
+	return value, clock.Within(p.Name, fields[T](p.Fields).parse(value, object))
 }
 
 // restore puts values of the stored object where value has what people see of them. stored may be nil.
@@ -115,7 +115,7 @@ func (p *Part[T]) restore(value, stored any, anywhere bool) error {
 			continue
 		}
 		if err := f.restore(given, from); err != nil {
-			return within(p.Name, err)
+			return clock.Within(p.Name, err)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (p *Part[T]) target() clock.TargetKind { return p.Target }
 // validate returns the fault of a value, as Validate does, with the name of the part.
 func (p *Part[T]) validate(value any) error {
 	v, _ := value.(*T)
-	return within(p.Name, p.Validate(v))
+	return clock.Within(p.Name, p.Validate(v))
 }
 
 // check validates the value in an application's settings. Without one it returns an error if rings of the application
