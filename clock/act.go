@@ -25,8 +25,8 @@ type Act struct {
 // ActActions lists the actions of acts. Package access writes denied and login.
 var ActActions = []string{
 	"cancel", "kick", "discard", "pause", "resume", "trigger", "backfill", "end_backfill", "bulk_start", "bulk_stop",
-	"settings", "settings_seal", "settings_unseal", "token_create", "token_rotate", "token_revoke", "session_start",
-	"session_end", "denied", "login",
+	"settings", "manifest", "settings_seal", "settings_unseal", "token_create", "token_rotate", "token_revoke",
+	"session_start", "session_end", "denied", "login",
 }
 
 // ActsQuery asks for acts, the newest first.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/access"
+	"github.com/clockd/clockd/clock/manifest"
 	"github.com/clockd/clockd/clock/settings"
 )
 
@@ -395,6 +396,17 @@ type Sightings interface {
 	DeleteSightings(ctx context.Context, before clock.Instant, limit int) (int, error)
 }
 
+// Manifests stores what the manifests of applications have made. It does not look into the documents.
+type Manifests interface {
+	// Manifests returns the record of the application, with Version 0 if it never had a manifest.
+	Manifests(ctx context.Context, application string) (manifest.Stored, error)
+	// NextManifests returns the records of the applications after the given one, by application and at most limit.
+	NextManifests(ctx context.Context, after string, limit int) ([]manifest.Stored, error)
+	// ChangeManifests writes the next version of an application's record, with an act of the audit. It returns
+	// clock.ErrPrecondition, and changes nothing, if IfVersion does not hold.
+	ChangeManifests(ctx context.Context, change manifest.Change) (manifest.Stored, error)
+}
+
 // Store is the whole contract: engine.Store implements it, above the driver of an engine, and cmd hands out its parts.
 type Store interface {
 	clock.Store
@@ -419,6 +431,7 @@ type Store interface {
 	Jobs
 	NodeSteps
 	Sightings
+	Manifests
 
 	// Migrate brings the schema up to date under a lock, so several processes may start at once. It sets the shard
 	// count of a new database.

@@ -32,6 +32,7 @@ type Driver interface {
 	Jobs
 	Steps
 	Sightings
+	Manifests
 	Writes
 	Claims
 	Snapshots
@@ -259,7 +260,7 @@ type SettingsHistory interface {
 	ReadSettingsHistory(ctx context.Context, application string, before int64, limit int) ([]SettingRow, error)
 }
 
-// SettingsTx is a transaction that changes settings. CountChange must be called first.
+// SettingsTx is a transaction that changes settings or manifests. CountChange must be called first.
 type SettingsTx interface {
 	Tx
 	ActsTx
@@ -271,6 +272,10 @@ type SettingsTx interface {
 	// PutSettings writes the row as the current settings of its application, and adds it to the history.
 	PutSettings(ctx context.Context, row *SettingRow) error
 	SettingsHistory
+	// ReadManifests returns the row of the application, or sql.ErrNoRows.
+	ReadManifests(ctx context.Context, application string) (ManifestRow, error)
+	// PutManifests writes the row, in the place of its application's row.
+	PutManifests(ctx context.Context, row *ManifestRow) error
 	// RewriteSettings replaces the document of the row's version, if it is the current one.
 	RewriteSettings(ctx context.Context, row *SettingRow) error
 	// RewriteHistory replaces the document of the row's version in the history.

@@ -71,6 +71,13 @@ var tables = map[string][]Column{
 		{"incarnation", false},
 		{"figures", false},
 	},
+	"application_manifest": {
+		{"application", false},
+		{"version", false},
+		{"document", false},
+		{"changed_at", false},
+		{"changed_by", false},
+	},
 	"application_sighting": {
 		{"application", false},
 		{"seen_at", false},

@@ -210,8 +210,8 @@ func (f *fixture) deleteNotes() {
 	}
 }
 
-// empty deletes all alarms with the notes on their schedules, nodes with their steps, sightings, settings and tokens. It
-// frees all shards.
+// empty deletes all alarms with the notes on their schedules, nodes with their steps, sightings, settings, manifests
+// and tokens. It frees all shards.
 func (f *fixture) empty() {
 	f.t.Helper()
 	f.exec("DELETE FROM ring_attempt")
@@ -222,6 +222,7 @@ func (f *fixture) empty() {
 	f.exec("DELETE FROM node")
 	f.exec("DELETE FROM node_step")
 	f.exec("DELETE FROM application_sighting")
+	f.exec("DELETE FROM application_manifest")
 	f.exec("DELETE FROM application_setting")
 	f.exec("DELETE FROM application_setting_history")
 	f.exec("UPDATE application_setting_counter SET changes = 0")

@@ -194,6 +194,21 @@ func (f *fixture) calls() map[string]func(ctx context.Context) error {
 			_, err := f.DeleteSteps(ctx, time.Minute, t0, 1)
 			return err
 		},
+		"manifests": func(ctx context.Context) error {
+			_, err := f.Manifests(ctx, "fault")
+			return err
+		},
+		"next manifests": func(ctx context.Context) error {
+			_, err := f.NextManifests(ctx, "", 1)
+			return err
+		},
+		"change manifests": func(ctx context.Context) error {
+			stored, err := f.Manifests(ctx, "fault")
+			if err == nil {
+				_, err = f.ChangeManifests(ctx, manifestChange("fault", "{}", stored.Version, t0))
+			}
+			return err
+		},
 		"add sightings": func(ctx context.Context) error {
 			return f.AddSightings(ctx, map[string]clock.Instant{"fault": t0})
 		},

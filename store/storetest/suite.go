@@ -135,6 +135,8 @@ func cases() []testCase {
 		{name: "racing writes of a job have one winner", scope: Locks, plain: testRacingJobs},
 		{name: "steps of nodes are added and replaced", plain: testNodeSteps},
 		{name: "steps of nodes are added at once", scope: Locks, plain: testRacingNodeSteps},
+		{name: "manifests have versions", plain: testManifests},
+		{name: "manifests change at once", scope: Locks, plain: testRacingManifests},
 		{name: "sightings keep the latest time", plain: testSightings},
 		{name: "sightings are added at once", scope: Locks, plain: testRacingSightings},
 		{name: "a list can end early", plain: testListEnds},

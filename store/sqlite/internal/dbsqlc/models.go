@@ -125,6 +125,14 @@ type AlarmReport struct {
 	PreviousOccurrenceAt     interface{}
 }
 
+type ApplicationManifest struct {
+	Application string
+	Version     int64
+	Document    string
+	ChangedAt   int64
+	ChangedBy   string
+}
+
 type ApplicationSetting struct {
 	Application string
 	Version     int64

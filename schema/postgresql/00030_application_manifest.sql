@@ -1,0 +1,12 @@
+-- +goose Up
+-- side by side: yes, because old builds do not use the new table.
+
+-- What the manifests of each application have made, as JSON (clock/manifest). An application without a row never had one.
+CREATE TABLE application_manifest (
+    application VARCHAR(64)  COLLATE "C" NOT NULL,
+    version     BIGINT       NOT NULL, -- 1 at first, one more with each change
+    document    TEXT         COLLATE "C" NOT NULL,
+    changed_at  BIGINT       NOT NULL,
+    changed_by  VARCHAR(128) COLLATE "C" NOT NULL,
+    PRIMARY KEY (application)
+);
