@@ -81,6 +81,7 @@ func (s *scattered) Caller(ctx context.Context, r access.Request) (*access.Calle
 var routeNeeds = map[string]string{
 	"setAlarm": "write", "cancelAlarm": "write", "batchAlarms": "write",
 	"getAlarm": "read", "listAlarms": "read", "listOccurrences": "read", "previewRepeat": "read", "listEvents": "read",
+	"listManifestsOf": "read", "listManifests": "read", "applyManifest": "admin",
 	"getSettings": "read", "listSettings": "read",
 	"listApplications": "read", "searchAlarms": "read", "listRepeating": "read", "cancelAsPerson": "write",
 	"getForecast": "read", "listBulk": "read", "getBulk": "read",

@@ -84,10 +84,10 @@ func numberParam(values url.Values, name string, absent, most int) (int, error) 
 
 // flagParam returns whether the parameter is true. Without the parameter it is false.
 func flagParam(values url.Values, name string) (bool, error) {
-	switch value := values.Get(name); value {
-	case "true":
+	switch value := values.Get(name); {
+	case value == "true":
 		return true, nil
-	case "", "false":
+	case value == "false", !values.Has(name):
 		return false, nil
 	default:
 		return false, clock.Invalid(clock.CodeInvalidValue, name,

@@ -42,6 +42,7 @@ type Deps struct {
 	Journal    *ringstream.Journal             // what was written to streams; nil only without Streams
 	Pulls      Pulls                           // source of the rings that workers reserve; nil: none can be reserved
 	Settings   Settings                        // settings of applications; nil: requests for them are 503
+	Manifests  Manifests                       // manifests of applications; nil: requests for them are 503
 	Search     Search                          // finder of alarms; nil: GET /v1/search is 503
 	Repeating  Repeating                       // lister of repeating alarms; nil: GET /v1/repeating is 503
 	Known      Applications                    // reader of the known applications; nil: GET /v1/applications is 503
@@ -77,6 +78,7 @@ type Server struct {
 	front     *front.Front
 
 	settings  Settings
+	manifests Manifests
 	search    Search
 	repeating Repeating
 	known     Applications
@@ -115,7 +117,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg: cfg, alarms: deps.Alarms, streams: deps.Streams, journal: deps.Journal, pulls: deps.Pulls,
 		readiness: deps.Readiness, log: deps.Log, front: shared, readNodes: deps.Nodes, settings: deps.Settings,
-		search: deps.Search, repeating: deps.Repeating, known: deps.Known, blockers: deps.Blockers,
+		manifests: deps.Manifests,
+		search:    deps.Search, repeating: deps.Repeating, known: deps.Known, blockers: deps.Blockers,
 		forecast: deps.Forecast, bulk: deps.Bulk, stats: deps.Stats, recent: deps.Recent,
 		audit: deps.Audit, sessions: deps.Sessions, signIn: deps.SignIn, signInLog: rate.NewLimiter(1, 10),
 		requestIDs: front.NewRequestIDs(),
@@ -194,6 +197,7 @@ const (
 	alarmsPath      = applicationPath + "/alarms"
 	alarmPath       = alarmsPath + "/*"
 	settingsPath    = applicationPath + "/settings"
+	manifestsPath   = applicationPath + "/manifests"
 	ringsPath       = applicationPath + "/rings"
 	ringPath        = ringsPath + "/:message_id"
 )
@@ -219,6 +223,10 @@ func (s *Server) routes(g prometheus.Gatherer) []route {
 			handle: s.changeSettings},
 		{name: "listSettings", method: http.MethodGet, path: settingsPath + "/history", need: read,
 			handle: s.listSettings},
+		{name: "applyManifest", method: http.MethodPut, path: manifestsPath + "/:label", need: change,
+			handle: s.applyManifest},
+		{name: "listManifestsOf", method: http.MethodGet, path: manifestsPath, need: read, handle: s.listManifestsOf},
+		{name: "listManifests", method: http.MethodGet, path: "/v1/manifests", need: read, handle: s.listManifests},
 		{name: "listOccurrences", method: http.MethodGet, path: alarmPath, action: "occurrences", need: read,
 			handle: s.occurrences},
 		{name: "previewRepeat", method: http.MethodPost, path: "/v1/repeat/preview", need: read,
@@ -291,7 +299,7 @@ func (r *route) pattern() string {
 		return ""
 	}
 	path := strings.NewReplacer(":application", "{application}", "/*", "/{business_id}", ":message_id", "{message_id}",
-		":job", "{job}", ":session", "{session}").Replace(r.path)
+		":job", "{job}", ":session", "{session}", ":label", "{label}").Replace(r.path)
 	if r.action != "" {
 		path += "/" + r.action
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/clockd/clockd/clock/clockgrpc"
 	"github.com/clockd/clockd/clock/clockhttp"
 	"github.com/clockd/clockd/clock/console"
+	"github.com/clockd/clockd/clock/manifest"
 	"github.com/clockd/clockd/clock/quota"
 	"github.com/clockd/clockd/clock/recompute"
 	"github.com/clockd/clockd/clock/repeat"
@@ -343,15 +344,18 @@ func newServer(
 	if err != nil {
 		return nil, err
 	}
+	now := func(context.Context) (clock.Instant, error) { return nodes.timebase.AtLeast() }
 	editor := settings.NewEditor(settings.EditorDeps{
 		Form: cfg.form, Stored: guarded{st, cfg.form}, DefaultTarget: targets.byDefault,
-		Now: func(context.Context) (clock.Instant, error) { return nodes.timebase.AtLeast() },
+		Now: now,
 	})
 	applied := &settingsView{Editor: editor, watch: watch, targets: targets, subscribers: subscribed}
 	server, err := clockhttp.New(cfg.http, clockhttp.Deps{
 		Alarms: service, Streams: targets.streams, Journal: journal, Pulls: targets.pulls, Stats: figures,
 		Recent: clockhttp.Recent{Node: nodes.node(cfg), Tries: recent},
 		Nodes:  nodes.view, Settings: applied,
+		Manifests: manifest.NewApplier(manifest.Deps{Store: st, Settings: editor, Renew: watch.Renew, Alarms: service,
+			Now: now}),
 		Search: clock.NewSearch(st), Repeating: clock.NewRepeatingAlarms(st), Blockers: why.ofAlarm,
 		Known:    newDirectory(st, nodes.timebase, applied, why).view,
 		Forecast: forecastFrom(clock.NewForecasts(st), nodes.timebase), Bulk: jobs,

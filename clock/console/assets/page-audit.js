@@ -9,7 +9,7 @@ import {instant} from './format.js';
 import {knownApplications, unknownApplication} from './known.js';
 
 const actions = [
-  'cancel', 'kick', 'discard', 'pause', 'resume', 'trigger', 'backfill', 'end_backfill', 'bulk_start', 'bulk_stop', 'settings', 'settings_seal', 'settings_unseal',
+  'cancel', 'kick', 'discard', 'pause', 'resume', 'trigger', 'backfill', 'end_backfill', 'bulk_start', 'bulk_stop', 'settings', 'manifest', 'settings_seal', 'settings_unseal',
   'token_create', 'token_rotate', 'token_revoke', 'session_start', 'session_end', 'denied', 'login',
 ];
 
