@@ -26,7 +26,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		words []string // the last one is completed
 		want  string   // all of the completions if they are few, else one of them
 	}{
-		{[]string{"appl"}, "applications application"},
+		{[]string{"appl"}, "applications application apply"},
 		{[]string{""}, "serve"},
 		{[]string{"set", "--i"}, "--if --in"},
 		{[]string{"set", "shop", "order-1", "--i"}, "--if --in"},

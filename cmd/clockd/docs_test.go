@@ -51,6 +51,7 @@ var runnablePages = []runnablePage{
 	{file: "getting-started.md"},
 	{file: "grpc-interface.md", served: true, notRun: map[string]string{"grpcurl": "is another program"}},
 	{file: "lookups.md", served: true},
+	{file: "manifests.md", served: true},
 	{file: "observability.md", served: true,
 		notRun: map[string]string{"CLOCKD_OTLP_ENDPOINT=": "needs a collector of traces"}},
 	{file: "operations.md", served: true},

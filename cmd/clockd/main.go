@@ -38,6 +38,8 @@ type cli struct {
 	Discard       discardCommand       `cmd:"" help:"Cancel dead and expired alarms that need no kick."`
 	Applications  applicationsCommand  `cmd:"" help:"List the applications that have alarms or settings."`
 	Application   applicationCommand   `cmd:"" help:"Read and change the settings of applications: of a server that is named, else in the database."`
+	Apply         applyCommand         `cmd:"" help:"Make applications as a file has them: settings, destinations and repeating alarms."`
+	Manifests     manifestsCommand     `cmd:"" help:"List manifests with the number of their items."`
 	Token         tokenCommand         `cmd:"" help:"Make, list, rotate and revoke access tokens, in the database."`
 	Audit         auditCommand         `cmd:"" help:"Show what people did: kicks, discards, pauses, triggers, backfills, changes of settings and tokens."`
 	Backup        backupCommand        `cmd:"" help:"Copy a SQLite database to a file while clockd runs on it."`

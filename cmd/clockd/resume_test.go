@@ -94,8 +94,8 @@ func (p *lossyProxy) closeAll() {
 }
 
 // A client loses its connection again and again in the middle of a flow of rings, each time with rings that clockd has
-// written. Each flow is set when the one before was cut, so that a slow machine cuts it as well. It resumes: each alarm rings, and its copies have one message id. An alarm that was cancelled in the
-// meantime never rings.
+// written. Each flow is set when the one before was cut, so that a slow machine cuts it as well. It resumes: each alarm
+// rings, and its copies have one message id. An alarm that was cancelled in the meantime never rings.
 func TestResumedStreamLosesNoRing(t *testing.T) {
 	t.Parallel()
 	for _, e := range chosen("mariadb") {

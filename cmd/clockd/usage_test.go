@@ -69,7 +69,7 @@ func TestMistakesAreExplainedAndExitTwo(t *testing.T) {
 		{nil, "lsit shop", "unknown command \"lsit\": did you mean list?\n"},
 		{nil, "forcast", "unknown command \"forcast\": did you mean forecast?\n"},
 		{nil, "--listen 127.0.0.1:0 forcast", `unknown command "forcast"`},
-		{nil, "appl", "did you mean applications or application?"},
+		{nil, "appl", "did you mean applications or application or apply?"},
 		{nil, "help forcast", "unknown command \"forcast\": did you mean forecast?\ntry: clockd --help\n"},
 		{nil, "application frob", "unknown command \"frob\" of clockd application\ntry: clockd application --help\n"},
 		{nil, "application sett", `unknown command "sett" of clockd application: did you mean set?`},
