@@ -125,6 +125,14 @@ test-client-amqp: ## the consumer for RabbitMQ, a module of its own, with a cloc
 test-clockbench: ## the measurements, a module of their own: each stage in small, on the real databases and broker
 	cd cmd/clockbench && $(MODULE_TEST)
 
+# A fake cluster does for make test: Kafka needs a JRE and Maven Central.
+.PHONY: test-kafka
+test-kafka: ## on Apache Kafka: the tests of ring/kafka, the flows, and faults of a cluster (build tag kafka); needs Java 17, as root it is installed where missing
+	deploy/services with kafka -- $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./ring/kafka/... \
+	  -- $(RACE) $(NOVET) -tags=kafka -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS)
+	deploy/services with kafka postgresql -- $(GOTESTSUM) --format pkgname $(RERUN) $(if $(TESTJSON),--jsonfile '$(TESTJSON:.json=-flows.json)') --packages=./cmd/clockd \
+	  -- $(RACE) $(NOVET) -tags=kafka -run=Kafka -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS)
+
 .PHONY: test-flows
 test-flows: ## the tests of cmd/clockd on all databases and with all targets, every process with the race detector
 	CLOCKD_TEST_FLOWS=all $(WITH) $(GOTESTSUM) --format testname --packages=./cmd/clockd \
@@ -248,7 +256,7 @@ lint: ## golangci-lint, buf lint, and shellcheck where there is one
 
 .PHONY: vet
 vet: ## go vet, the slow suites included
-	$(PLAIN) go vet -tags=soak,browser,citus ./...
+	$(PLAIN) go vet -tags=soak,browser,citus,kafka ./...
 	$(PLAIN) go -C client/amqp vet ./...
 	$(PLAIN) go -C cmd/clockbench vet -tags=soak ./...
 	$(PLAIN) go -C examples/go vet ./...

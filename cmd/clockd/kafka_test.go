@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,61 +9,32 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/kafka/kafkatest"
 )
 
-// startKafka starts kfake, the fake cluster of franz-go, with two brokers and these topics. Nodes reach it over TCP, as
-// a real one.
-func startKafka(t *testing.T, topics ...string) (cluster *kfake.Cluster, env string) {
-	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(3, topics...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	return cluster, "CLOCKD_KAFKA_BROKERS=" + strings.Join(cluster.ListenAddrs(), ",")
+// brokersEnv is the setting of a node for the brokers of a cluster.
+func brokersEnv(c *kafkatest.Cluster) string {
+	return "CLOCKD_KAFKA_BROKERS=" + strings.Join(c.Brokers, ",")
 }
 
 // consume records the rings of a topic until the test ends.
-func consume(t *testing.T, cluster *kfake.Cluster, topic string) *receiver {
-	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics(topic),
-		kgo.FetchMaxWait(20*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+func consume(cluster *kafkatest.Cluster, topic string) *receiver {
 	got := &receiver{}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { got.add(ringOfRecord(r)) })
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-		client.Close()
-	})
+	cluster.Consume(topic, func(r *kgo.Record) { got.add(ringOfRecord(r)) })
 	return got
 }
 
 // ringOfRecord returns the ring. Its arrival is the time at which the producer made the record, which is before any
 // consumer can have it.
 func ringOfRecord(r *kgo.Record) receivedRing {
-	headers := map[string]string{}
-	for _, h := range r.Headers {
-		headers[h.Key] = string(h.Value)
-	}
-	ms, _ := strconv.ParseInt(headers["x-target-ring-at"], 10, 64)
+	ms, _ := strconv.ParseInt(kafkatest.Header(r, "x-target-ring-at"), 10, 64)
 	return receivedRing{
-		messageID: headers["message-id"], businessID: headers["x-business-id"], claimID: headers["x-claim-id"],
-		body:    string(r.Value),
+		messageID: kafkatest.Header(r, "message-id"), businessID: kafkatest.Header(r, "x-business-id"),
+		claimID: kafkatest.Header(r, "x-claim-id"), body: string(r.Value),
 		arrived: r.Timestamp, target: time.UnixMilli(ms),
 	}
 }
@@ -77,17 +47,18 @@ func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			databaseURL := e.open(t)
-			cluster, brokers := startKafka(t, "rings")
-			got := consume(t, cluster, "rings")
+			cluster := kafkatest.OpenFake(t)
+			cluster.Create("rings", nil)
+			got := consume(cluster, "rings")
 			requests := 0
-			cluster.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
-				cluster.KeepControl()
+			cluster.Fake.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+				cluster.Fake.KeepControl()
 				if requests++; requests%7 != 0 {
 					return nil, nil, false
 				}
 				return refuseProduce(r.(*kmsg.ProduceRequest)), nil, true
 			})
-			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, brokers}
+			env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, brokersEnv(cluster)}
 			survivor := start(t, env...)
 			victim := survivor
 			if e.name != "sqlite" { // a file has one node
@@ -106,30 +77,32 @@ func TestKafkaRingsAlsoAfterAKill(t *testing.T) {
 			}
 			eventually(t, "rings arrive", func() bool { return got.number() > alarms/10 })
 			victim.kill()
-			cluster.ShufflePartitionLeaders()
+			cluster.Fake.ShufflePartitionLeaders()
 			if victim == survivor {
 				survivor = start(t, env...)
 			}
 			eventually(t, "all alarms have rung", func() bool { return survivor.inState("shop", clock.Rung) == alarms })
-			eventually(t, "the rings are consumed",
-				func() bool { _, copies := got.byID(); return len(copies) == alarms })
-			distinct, copies := got.byID()
-			for i := range alarms {
-				if id := fmt.Sprintf("order/%d", i); distinct[id] != 1 {
-					t.Errorf("alarm %s arrived under %d message ids", id, distinct[id])
-				}
-			}
-			for _, r := range got.all() {
-				if r.arrived.Before(r.target) {
-					t.Errorf("%s rang %s early", r.businessID, r.target.Sub(r.arrived))
-				}
-			}
-			if rung := survivor.inState("shop", clock.Rung); rung != alarms || len(copies) != alarms {
-				t.Errorf("%d of %d alarms are rung, %d arrived", rung, alarms, len(copies))
-			}
-			t.Logf("%d rings, %d of them copies", got.number(), got.number()-alarms)
+			requireRungOnce(t, got, alarms)
 		})
 	}
+}
+
+// requireRungOnce waits until this number of alarms has arrived, and fails if one arrived under two message ids, or early.
+func requireRungOnce(t *testing.T, got *receiver, alarms int) {
+	t.Helper()
+	awaitRung(t, got, alarms)
+	distinct, _ := got.byID()
+	for id, n := range distinct {
+		if n != 1 {
+			t.Errorf("alarm %s arrived under %d message ids", id, n)
+		}
+	}
+	for _, r := range got.all() {
+		if r.arrived.Before(r.target) {
+			t.Errorf("%s rang %s early", r.businessID, r.target.Sub(r.arrived))
+		}
+	}
+	t.Logf("%d rings, %d of them copies", got.number(), got.number()-alarms)
 }
 
 // refuseProduce replies that too few replicas are in sync, so that nothing was written.
@@ -153,9 +126,11 @@ func refuseProduce(r *kmsg.ProduceRequest) kmsg.Response {
 func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
 	t.Parallel()
 	databaseURL := sqliteFile(t)
-	cluster, brokers := startKafka(t, "rings")
+	cluster := kafkatest.Open(t)
+	topic, later := kafkatest.Unique("rings"), kafkatest.Unique("nowhere")
+	cluster.Create(topic, nil)
 	without := start(t, "CLOCKD_DATABASE_URL="+databaseURL)
-	application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic=rings",
+	application(t, databaseURL, "set", "shop", "--target=kafka", "--kafka-topic="+topic,
 		"--kafka=key=application,headers=lean")
 	eventually(t, "readiness names the application", func() bool {
 		details := without.details("settings", statusWarning)
@@ -168,10 +143,10 @@ func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
 	if err := without.terminate(); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, brokers)
-	got := consume(t, cluster, "rings")
+	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, brokersEnv(cluster))
+	got := consume(cluster, topic)
 	awaitRung(t, got, 1)
-	application(t, databaseURL, "set", "lost", "--target=kafka", "--kafka-topic=nowhere")
+	application(t, databaseURL, "set", "lost", "--target=kafka", "--kafka-topic="+later)
 	eventually(t, "the node applies the target", func() bool { return p.settings("lost").AppliedTarget == "kafka" })
 	for i := range 20 {
 		p.must(http.StatusCreated, http.MethodPut, alarmPath("lost", fmt.Sprint(i)), map[string]any{"delay": 0})
@@ -182,8 +157,6 @@ func TestKafkaHoldsUpOnlyItsOwnApplications(t *testing.T) {
 		return strings.Contains(p.must(http.StatusOK, http.MethodGet, alarmPath("lost", "0"), nil).LastError,
 			"UNKNOWN_TOPIC_OR_PARTITION")
 	})
-	if err := cluster.CreateTopic("nowhere", 1, nil); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Create(later, nil)
 	eventually(t, "the alarms ring once the topic exists", func() bool { return p.inState("lost", clock.Rung) == 20 })
 }

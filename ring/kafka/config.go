@@ -115,7 +115,7 @@ const replyOverhead = 3 * time.Second
 func (t *Target) options(g *gate) []kgo.Opt {
 	versions := newestVersions()
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(t.cfg.Brokers...), kgo.ClientID(t.cfg.ClientID), kgo.MaxVersions(versions),
+		kgo.SeedBrokers(t.seeds()...), kgo.ClientID(t.cfg.ClientID), kgo.MaxVersions(versions),
 		kgo.Dialer(t.dialer(g)),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ManualFlushing(), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProduceRequestTimeout(t.cfg.AckTimeout),

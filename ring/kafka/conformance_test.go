@@ -6,6 +6,7 @@ import (
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/kafka/kafkatest"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
@@ -20,7 +21,7 @@ type conformanceBench struct{ *bench }
 
 func openConformance(t *testing.T) targettest.Bench {
 	t.Helper()
-	return &conformanceBench{openTarget(t, DefaultConfig())}
+	return &conformanceBench{openTarget(t)}
 }
 
 func (b *conformanceBench) Target() ring.Target { return b.bench.Target }
@@ -39,13 +40,13 @@ func (b *conformanceBench) Receive(application string, how targettest.Behaviour)
 }
 
 func (b *conformanceBench) Received(application string) (all []targettest.Received) {
-	for _, r := range b.records("rings." + application) {
+	for _, r := range b.records(application) {
 		if !strings.HasSuffix(r.Topic, application) {
 			b.t.Errorf("a record of %s is in topic %s", application, r.Topic)
 		}
 		all = append(all, targettest.Received{
-			MessageID: header(r, headerMessageID), BusinessID: header(r, headerBusinessID),
-			ContentType: header(r, headerContentType), Payload: string(r.Value),
+			MessageID: kafkatest.Header(r, headerMessageID), BusinessID: kafkatest.Header(r, headerBusinessID),
+			ContentType: kafkatest.Header(r, headerContentType), Payload: string(r.Value),
 		})
 	}
 	return all

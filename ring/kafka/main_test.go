@@ -9,45 +9,54 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/kafka/kafkatest"
 	"github.com/clockd/clockd/ring/targettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a Target with a cluster of its own. The cluster is kfake, the fake cluster of franz-go: no real broker can
-// be installed for the tests. It speaks the protocol over TCP, checks batches, checksums and sequences, and keeps
-// records in memory. It has no replicas.
+// bench is a Target with a cluster.
 type bench struct {
 	*Target
 
 	t       *testing.T
-	cluster *kfake.Cluster
+	cluster *kafkatest.Cluster
+	prefix  string // of the topics that the bench creates
 
 	mu     sync.Mutex
 	topics map[string]*Topic
+	hangs  string        // address of a broker that takes connections and does not reply; "": none
+	silent string        // address to connect to instead
 	conns  []*heldConn   // all connections
 	held   chan struct{} // open while the replies to produce requests are held; nil: they are not
 }
 
-// openTarget returns a usable target.
-func openTarget(t *testing.T, cfg Config, opts ...kfake.Opt) *bench {
+// openTarget returns a target with the cluster of the tests, Apache Kafka where there is one.
+func openTarget(t *testing.T) *bench {
 	t.Helper()
-	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(2)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	b := &bench{t: t, cluster: cluster, topics: map[string]*Topic{}}
-	if cfg.Brokers = cluster.ListenAddrs(); cfg.AckTimeout == 0 {
-		cfg.AckTimeout = 20 * time.Second
+	return openOn(t, kafkatest.Open(t), DefaultConfig())
+}
+
+// openFake returns a target with a fake cluster, whose replies the test decides.
+func openFake(t *testing.T) *bench {
+	t.Helper()
+	return openOn(t, kafkatest.OpenFake(t), DefaultConfig())
+}
+
+// openOn returns a target with this cluster.
+func openOn(t *testing.T, cluster *kafkatest.Cluster, cfg Config) *bench {
+	t.Helper()
+	b := &bench{t: t, cluster: cluster, prefix: kafkatest.Unique("rings") + ".", topics: map[string]*Topic{}}
+	if len(cfg.Brokers) == 0 {
+		cfg.Brokers = cluster.Brokers
 	}
 	cfg.ProbeInterval = 200 * time.Millisecond
+	var err error
 	b.Target, err = New(cfg, Deps{Topics: b.topic, Own: b.own, Log: slog.New(slog.DiscardHandler), Dial: b.dial})
 	if err != nil {
 		t.Fatal(err)
@@ -84,12 +93,8 @@ func (b *bench) own(r *clock.Ring) (*Topic, error) {
 // create makes a topic of three partitions for the application.
 func (b *bench) create(application string, configs map[string]string) {
 	b.t.Helper()
-	if b.cluster.TopicInfo("rings."+application) == nil {
-		if err := b.cluster.CreateTopic("rings."+application, 3, configs); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	b.point(application, NewTopic("rings."+application))
+	b.cluster.Create(b.prefix+application, configs)
+	b.point(application, NewTopic(b.prefix+application))
 }
 
 // point gives an application a topic.
@@ -131,7 +136,27 @@ func (b *bench) cut() {
 	}
 }
 
+// hang lets the broker of this address hang from now on, as a process that is stopped.
+func (b *bench) hang(address string) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections and bytes
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = silent.Close() })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hangs, b.silent = address, silent.Addr().String()
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+}
+
 func (b *bench) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	b.mu.Lock()
+	if address == b.hangs {
+		address = b.silent
+	}
+	b.mu.Unlock()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -187,64 +212,22 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// records reads all records of a topic.
-func (b *bench) records(topic string) (all []*kgo.Record) {
+// records returns the records that the application's topic has.
+func (b *bench) records(application string) []*kgo.Record {
 	b.t.Helper()
-	infos := b.cluster.PartitionInfos(topic)
-	var want int64
-	for _, p := range infos {
-		want += p.HighWatermark
-	}
-	if want == 0 {
-		return nil
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.ConsumeTopics(topic),
-		kgo.FetchMaxWait(50*time.Millisecond))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
-	defer cancel()
-	for int64(len(all)) < want {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			b.t.Fatalf("%d of %d records: %v", len(all), want, err)
-		}
-		all = append(all, fetches.Records()...)
-	}
-	return all
-}
-
-// header returns the value of a record's header, "" if it has none.
-func header(r *kgo.Record, name string) string {
-	for _, h := range r.Headers {
-		if h.Key == name {
-			return string(h.Value)
-		}
-	}
-	return ""
+	return b.cluster.Records(b.prefix + application)
 }
 
 // open returns an open lane.
 func (b *bench) open() ring.Lane {
 	b.t.Helper()
-	b.eventually("the target is usable", func() bool { return b.Usable() == nil })
+	b.cluster.Eventually("the target is usable", func() bool { return b.Usable() == nil })
 	l := b.Lane(4)
 	if err := l.Open(b.t.Context(), 100); err != nil {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { _ = l.Close() })
 	return l
-}
-
-func (b *bench) eventually(what string, holds func() bool) {
-	b.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); <-time.After(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func rings(application string, n int) []clock.Ring {

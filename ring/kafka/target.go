@@ -24,7 +24,8 @@ type Target struct {
 	ending  sync.WaitGroup // links that are being closed
 
 	mu       sync.Mutex
-	unusable error // nil: the last probe succeeded
+	unusable error    // nil: the last probe succeeded
+	working  []string // addresses of brokers that have replied to the last successful probe
 }
 
 var errNotProbed = errors.New("not connected yet")
@@ -97,6 +98,7 @@ func (t *Target) Run(ctx context.Context) error {
 		return fmt.Errorf("kafka client: %w", err)
 	}
 	defer client.Close()
+	p := &prober{client: client, addresses: t.cfg.Brokers, seeds: t.cfg.Brokers}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -105,29 +107,37 @@ func (t *Target) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		t.note(ctx, t.probe(ctx, client))
+		probing, cancel := context.WithTimeout(ctx, t.cfg.DialTimeout)
+		working, err := p.probe(probing)
+		cancel()
+		if ctx.Err() == nil {
+			t.note(working, err)
+		}
 		timer.Reset(t.cfg.ProbeInterval)
 	}
 }
 
-// probe asks any broker for its versions and metadata.
-func (t *Target) probe(ctx context.Context, client *kgo.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.DialTimeout)
-	defer cancel()
-	return client.Ping(ctx)
+// seeds returns the brokers that a new link begins with.
+func (t *Target) seeds() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.working) == 0 {
+		return t.cfg.Brokers
+	}
+	return t.working
 }
 
 // note takes the result of a probe, and logs changes.
-func (t *Target) note(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
+func (t *Target) note(working []string, err error) {
 	if err != nil {
 		err = fmt.Errorf("no Kafka broker can be used: %w", err)
 	}
 	t.mu.Lock()
 	before := t.unusable
 	t.unusable = err
+	if err == nil {
+		t.working = working
+	}
 	t.mu.Unlock()
 	switch {
 	case err == nil && before != nil:

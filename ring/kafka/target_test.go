@@ -1,9 +1,13 @@
 package kafka
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,14 +21,15 @@ import (
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/ring"
+	"github.com/clockd/clockd/ring/kafka/kafkatest"
 )
 
 // produces counts the produce requests that brokers get, and replies to them with an error; 0: not at all.
 func (b *bench) produces(code func(n int) int16) (requests func() []time.Time) {
 	var mu sync.Mutex
 	var at []time.Time
-	b.cluster.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		b.cluster.KeepControl()
+	b.cluster.Fake.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.Fake.KeepControl()
 		mu.Lock()
 		defer mu.Unlock()
 		at = append(at, time.Now())
@@ -54,13 +59,13 @@ func (b *bench) produces(code func(n int) int16) (requests func() []time.Time) {
 }
 
 func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
-	b := openTarget(t, DefaultConfig())
+	b := openTarget(t)
 	b.create("shop", nil)
 	l := b.open()
 	deliver := func(key Key, headers Headers) map[string]string {
 		t.Helper()
-		before := len(b.records("rings.shop"))
-		b.point("shop", &Topic{Name: "rings.shop", Key: key, Headers: headers})
+		before := len(b.records("shop"))
+		b.point("shop", &Topic{Name: b.prefix + "shop", Key: key, Headers: headers})
 		all := rings("shop", 1)
 		all[0].Traceparent, all[0].Before.RetryTimes = "00-1-2-01", 3
 		all[0].Before.Progress = clock.Progress{
@@ -70,7 +75,7 @@ func TestRecordsHaveTheKeyAndHeadersOfTheSettings(t *testing.T) {
 		wantKinds(t, l.Deliver(t.Context(), all, ample()), clock.Confirmed)
 		var newest map[string]string
 		latest := time.Time{}
-		records := b.records("rings.shop")
+		records := b.records("shop")
 		if len(records) != before+1 {
 			t.Fatalf("%d records after %d", len(records), before)
 		}
@@ -143,9 +148,9 @@ func TestRecordsHaveTheKeyAndHeadersOfTheirAlarm(t *testing.T) {
 }
 
 func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
-	b := openTarget(t, DefaultConfig())
+	b := openTarget(t)
 	b.create("shop", nil)
-	b.point("lost", NewTopic("no-such-topic"))
+	b.point("lost", NewTopic(b.prefix+"lost"))
 	l := b.open()
 	all := append(rings("shop", 20), rings("lost", 20)...)
 	limits := ring.Limits{WriteBy: time.Now().Add(10 * time.Second), ReplyBy: time.Now().Add(12 * time.Second)}
@@ -155,16 +160,14 @@ func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
 	if !strings.Contains(outcomes[20].Reason, "UNKNOWN_TOPIC_OR_PARTITION") {
 		t.Error(outcomes[20].Reason)
 	}
-	if err := b.cluster.CreateTopic("no-such-topic", 1, nil); err != nil {
-		t.Fatal(err)
-	}
+	b.create("lost", nil)
 	wantKinds(t, l.Deliver(t.Context(), rings("lost", 1), ample()), clock.Confirmed)
 }
 
 // Brokers reply with an error that may pass. The client sends the rings again until the write limit, and never after
 // it.
 func TestNothingIsSentAgainAfterTheWriteLimit(t *testing.T) {
-	b := openTarget(t, DefaultConfig())
+	b := openFake(t)
 	b.create("shop", nil)
 	l := b.open()
 	requests := b.produces(func(int) int16 { return kerr.NotEnoughReplicas.Code })
@@ -192,17 +195,18 @@ func TestNothingIsSentAgainAfterTheWriteLimit(t *testing.T) {
 
 // A broker that is not the leader any more says so. The rings go to the new leader, once.
 func TestRingsFollowTheLeader(t *testing.T) {
-	b := openTarget(t, DefaultConfig())
+	b := openFake(t)
 	b.create("shop", nil)
 	l := b.open()
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 30), ample()), clock.Confirmed)
 	for p := range int32(3) {
-		if err := b.cluster.MoveTopicPartition("rings.shop", p, 1-b.cluster.LeaderFor("rings.shop", p)); err != nil {
+		topic, fake := b.prefix+"shop", b.cluster.Fake
+		if err := fake.MoveTopicPartition(topic, p, 1-fake.LeaderFor(topic, p)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 30), ample()), clock.Confirmed)
-	if n := len(b.records("rings.shop")); n != 60 {
+	if n := len(b.records("shop")); n != 60 {
 		t.Errorf("%d records of 60 rings", n)
 	}
 }
@@ -210,7 +214,7 @@ func TestRingsFollowTheLeader(t *testing.T) {
 // The reply to a request is lost with its connection. The client sends the same batch again, and the broker knows the
 // copy.
 func TestLostReplyMakesNoCopyWithinTheWriteLimit(t *testing.T) {
-	b := openTarget(t, DefaultConfig())
+	b := openTarget(t)
 	b.create("shop", nil)
 	l := b.open()
 	b.hold()
@@ -219,28 +223,69 @@ func TestLostReplyMakesNoCopyWithinTheWriteLimit(t *testing.T) {
 		b.release()
 	})
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 30), ample()), clock.Confirmed)
-	if n := len(b.records("rings.shop")); n != 30 {
+	if n := len(b.records("shop")); n != 30 {
 		t.Errorf("%d records of 30 rings", n)
 	}
 }
 
 func TestFinalErrorOfABrokerIsANack(t *testing.T) {
-	b := openTarget(t, DefaultConfig())
+	b := openFake(t)
 	b.create("shop", nil)
 	l := b.open()
 	b.produces(func(int) int16 { return kerr.PolicyViolation.Code })
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 2), ample()), clock.Nacked)
 }
 
+// A broker hangs: the target stays usable, new lanes open, and the partitions of the other broker take rings.
+func TestBrokerThatHangsHoldsUpOnlyItsOwnPartitions(t *testing.T) {
+	for i := range 2 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			b := openFake(t)
+			b.create("healthy", nil)
+			b.create("stuck", nil)
+			b.cluster.Eventually("the target is usable", func() bool { return b.Usable() == nil })
+			fake := b.cluster.Fake
+			for p := range int32(3) {
+				for application, leader := range map[string]int32{"stuck": int32(i), "healthy": int32(1 - i)} {
+					if err := fake.MoveTopicPartition(b.prefix+application, p, leader); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			b.hang(b.cluster.Brokers[i])
+			b.cluster.Eventually("a probe finds the other broker alone", func() bool { return slices.Equal(b.seeds(), b.cluster.Brokers[1-i:2-i]) })
+			for range 10 {
+				l := b.open()
+				all := append(rings("healthy", 5), rings("stuck", 5)...)
+				limits := ring.Limits{WriteBy: time.Now().Add(20 * time.Second), ReplyBy: time.Now().Add(21 * time.Second)}
+				limits.Await = func(late ring.LateRings) { t.Cleanup(late.End) }
+				ctx, cancel := context.WithCancel(t.Context())
+				confirmed := 0
+				limits.OnConfirmed = func(int) {
+					if confirmed++; confirmed == 5 {
+						cancel()
+					}
+				}
+				outcomes := l.Deliver(ctx, all, limits)
+				cancel()
+				wantKinds(t, outcomes[:5], clock.Confirmed)
+				if err := b.Usable(); err != nil {
+					t.Errorf("the target is unusable: %v", err)
+				}
+			}
+		})
+	}
+}
+
 // A cluster that is gone makes the target unusable; rings under way are not sent.
 func TestClusterWithoutBrokersIsUnusable(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.DialTimeout = 500 * time.Millisecond
-	b := openTarget(t, cfg)
+	b := openOn(t, kafkatest.OpenFake(t), cfg)
 	b.create("shop", nil)
 	l := b.open()
-	b.cluster.Close()
-	b.eventually("the target is unusable", func() bool { return b.Usable() != nil })
+	b.cluster.Fake.Close()
+	b.cluster.Eventually("the target is unusable", func() bool { return b.Usable() != nil })
 	limits := ring.Limits{WriteBy: time.Now().Add(500 * time.Millisecond), ReplyBy: time.Now().Add(time.Second)}
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 2), limits), clock.Unsent)
 	if err := l.Open(t.Context(), 10); err == nil {
@@ -248,31 +293,50 @@ func TestClusterWithoutBrokersIsUnusable(t *testing.T) {
 	}
 }
 
-func TestLanesAuthenticateOverTLS(t *testing.T) {
+// mechanisms are the mechanisms of SASL with the names that kfake has for them.
+var mechanisms = map[string]string{SASLPlain: "PLAIN", SASLSCRAM: "SCRAM-SHA-256", SASLSCRAM512: "SCRAM-SHA-512"}
+
+// secured returns a cluster whose brokers demand TLS and SASL, and the configuration of a target for it.
+func secured(t *testing.T, mechanism string) (*kafkatest.Cluster, Config) {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.SASL, cfg.User, cfg.Password = mechanism, "clockd", "clockd"
+	authorities := x509.NewCertPool()
+	cfg.TLS = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	if kafkatest.Real() {
+		cfg.Brokers = strings.Split(os.Getenv("CLOCKD_TEST_KAFKA_TLS_BROKERS"), ",")
+		certificate, err := os.ReadFile(filepath.Join(os.Getenv("CLOCKD_TEST_TLS_DIR"), "ca.pem"))
+		if err != nil || !authorities.AppendCertsFromPEM(certificate) {
+			t.Fatalf("the authority of the brokers: %v", err)
+		}
+		return kafkatest.Open(t), cfg
+	}
 	server := httptest.NewTLSServer(nil)
 	t.Cleanup(server.Close)
-	authorities := x509.NewCertPool()
 	authorities.AddCert(server.Certificate())
-	for _, c := range []struct{ mechanism, fake string }{{SASLPlain, "PLAIN"}, {SASLSCRAM, "SCRAM-SHA-256"}, {SASLSCRAM512, "SCRAM-SHA-512"}} {
-		t.Run(c.mechanism, func(t *testing.T) {
-			cfg := DefaultConfig()
-			cfg.SASL, cfg.User, cfg.Password = c.mechanism, "clockd", "hush"
-			cfg.TLS = &tls.Config{RootCAs: authorities, ServerName: "example.com", MinVersion: tls.VersionTLS12}
-			b := openTarget(t, cfg, kfake.EnableSASL(), kfake.Superuser(c.fake, "clockd", "hush"),
-				kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+	cfg.TLS.ServerName = "example.com"
+	return kafkatest.OpenFake(t, kfake.EnableSASL(), kfake.Superuser(mechanisms[mechanism], cfg.User, cfg.Password),
+		kfake.TLS(&tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})), cfg
+}
+
+func TestLanesAuthenticateOverTLS(t *testing.T) {
+	for mechanism := range mechanisms {
+		t.Run(mechanism, func(t *testing.T) {
+			cluster, cfg := secured(t, mechanism)
+			b := openOn(t, cluster, cfg)
 			b.create("shop", nil)
 			wantKinds(t, b.open().Deliver(t.Context(), rings("shop", 3), ample()), clock.Confirmed)
+
+			cfg.Password, cfg.DialTimeout = "wrong", time.Second
+			b = openOn(t, cluster, cfg)
+			b.cluster.Eventually("the target says why it is unusable", func() bool {
+				err := b.Usable()
+				return err != nil && strings.Contains(err.Error(), "no Kafka broker can be used")
+			})
+			if err := b.Usable(); strings.Contains(err.Error(), "wrong") {
+				t.Errorf("the error has the password: %v", err)
+			}
 		})
-	}
-	cfg := DefaultConfig()
-	cfg.SASL, cfg.User, cfg.Password, cfg.DialTimeout = SASLPlain, "clockd", "wrong", time.Second
-	b := openTarget(t, cfg, kfake.EnableSASL(), kfake.Superuser("PLAIN", "clockd", "hush"))
-	b.eventually("the target says why it is unusable", func() bool {
-		err := b.Usable()
-		return err != nil && strings.Contains(err.Error(), "no Kafka broker can be used")
-	})
-	if err := b.Usable(); strings.Contains(err.Error(), "wrong") {
-		t.Errorf("the error has the password: %v", err)
 	}
 }
 

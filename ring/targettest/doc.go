@@ -1,5 +1,5 @@
 // Package targettest is the conformance suite of targets. Each target runs it against the real thing: a broker,
-// subscribers, HTTP servers, workers. Kafka is the exception: its brokers are imitated by a library.
+// subscribers, HTTP servers, workers. For Kafka that is make test-kafka; in make test a library imitates the brokers.
 //
 //	func TestConformance(t *testing.T) { targettest.Run(t, targettest.Engine{Open: openBench, ...}) }
 //
