@@ -39,9 +39,13 @@ type Config struct {
 	// DialTimeout bounds a connect with its TLS handshake, and the opening of a lane. Default 5s.
 	DialTimeout time.Duration
 	// AckTimeout is the time in which a partition leader must have the acks of its replicas. The leader then replies to
-	// the whole request. So it also bounds how long a slow partition delays the replies of other partitions. Default
+	// the whole request. So it also bounds how long a slow partition delays the replies to other applications. Default
 	// 2s.
 	AckTimeout time.Duration
+	// PatientAckTimeout is the same for batches of suspect applications, which delay no others. It should be longer than
+	// brokers take to notice that one of them has died (broker.session.timeout.ms, 9 s by default): then the leader
+	// goes on without the dead replica and confirms, and the rings need no copies. Default 12s.
+	PatientAckTimeout time.Duration
 	// ProbeInterval is the time between two probes of the cluster. Default 2s.
 	ProbeInterval time.Duration
 }
@@ -49,7 +53,7 @@ type Config struct {
 // DefaultConfig returns the defaults that the fields' comments name, without brokers.
 func DefaultConfig() Config {
 	return Config{ClientID: "clockd", SASL: NoSASL, DialTimeout: 5 * time.Second, AckTimeout: 2 * time.Second,
-		ProbeInterval: 2 * time.Second}
+		PatientAckTimeout: 12 * time.Second, ProbeInterval: 2 * time.Second}
 }
 
 // Validate returns nil for a valid configuration, else all broken rules, joined. No error has the password.
@@ -75,6 +79,8 @@ func (c Config) Validate() error {
 		"the Kafka dial timeout must be from 100ms to 1m")
 	check(c.AckTimeout >= 100*time.Millisecond && c.AckTimeout <= time.Minute,
 		"the Kafka ack timeout must be from 100ms to 1m")
+	check(c.PatientAckTimeout >= c.AckTimeout && c.PatientAckTimeout <= time.Minute,
+		"the patient Kafka ack timeout must be from the ack timeout to 1m")
 	check(c.ProbeInterval >= 100*time.Millisecond && c.ProbeInterval <= time.Minute,
 		"the Kafka probe interval must be from 100ms to 1m")
 	return errors.Join(errs...)
@@ -107,7 +113,7 @@ func (c Config) mechanism() sasl.Mechanism {
 	return nil
 }
 
-// replyOverhead is the time beside AckTimeout in which a reply must have come. Then the connection is closed.
+// replyOverhead is the time beside the ack timeout in which a reply must have come. Then the connection is closed.
 const replyOverhead = 3 * time.Second
 
 // options returns the options of a client. All its connections pass through the gate g; nil: the client produces
@@ -118,7 +124,7 @@ func (t *Target) options(g *gate) []kgo.Opt {
 		kgo.SeedBrokers(t.seeds()...), kgo.ClientID(t.cfg.ClientID), kgo.MaxVersions(versions),
 		kgo.Dialer(t.dialer(g)),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ManualFlushing(), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProduceRequestTimeout(t.cfg.AckTimeout),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProduceRequestTimeout(t.cfg.PatientAckTimeout),
 		kgo.RequestTimeoutOverhead(replyOverhead),
 		kgo.UnknownTopicRetries(1), kgo.MetadataMinAge(metadataMinAge), kgo.RetryTimeout(t.cfg.DialTimeout),
 		kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),

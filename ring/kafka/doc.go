@@ -4,9 +4,9 @@
 //
 //	lane ──▶ link: a client of franz-go ──▶ gate ──▶ connections to the partitions' leaders
 //
-// A Target has one client that probes the cluster. Each Lane has a link: a client that produces the rings of all
-// applications, with acks=all, as an idempotent producer. One delivery at a time uses a link. The gate sees every
-// request before it is written.
+// A Target has one client that probes the cluster: it asks some brokers at once whether they work. Each Lane has a link: a
+// client that produces the rings of all applications, with acks=all, as an idempotent producer. It begins with the brokers
+// that replied to the last probe. One delivery at a time uses a link. The gate sees every request before it is written.
 //
 // # Replies
 //
@@ -37,20 +37,22 @@
 //     is never given to two records.
 //  5. The leader replies after AckTimeout at the latest, also if a replica is slow. So a slow partition delays the
 //     replies to other partitions of the same request by that time. It delays neither their records nor the next
-//     delivery.
+//     delivery. In a batch of the quarantine the leader has PatientAckTimeout: no other application waits for these
+//     replies, and a ring that is confirmed late rings once, where one in doubt rings again.
 //  6. A lane awaits at most maxLateDeliveries, because franz-go keeps the payloads of records without a reply.
 //  7. clockd creates no topic.
 //
 // # Failures: effect and recovery
 //
 //	no broker reachable          unusable: no claims, no counted try                  the next probe
+//	one broker hangs             as if it were dead; the probe asks the others         the broker goes on, or the others take it out
 //	one broker dies              rings to its partitions are sent again to the new    the new leader
 //	                             leader within the write limit, then untaken or
 //	                             in doubt; other rings are confirmed
 //	partition without a leader   untaken: only its application is suspect             the election of a leader
 //	too few in-sync replicas     in doubt: only its application is suspect, then held the replicas come back
-//	replica slow                 in doubt after AckTimeout; the replies to the same   the replica is fast, or leaves the in-sync
-//	                             request are late                                     replicas
+//	replica slow                 in doubt after AckTimeout, then awaited in the       the replica is fast, or leaves the in-sync
+//	                             quarantine; the replies to the same request are late replicas
 //	topic missing, no right      returned: the application is held                    the topic or the right is given; a probe
 //	record too large             refused; the batch is halved until it is alone       the retry policy ends it as dead
 //	no right to write            the lane does not open                               the right is given

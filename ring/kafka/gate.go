@@ -1,10 +1,12 @@
 package kafka
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -44,8 +46,9 @@ type gate struct {
 	placings chan struct{} // capacity 1; signalled when a record has its partition
 
 	mu      sync.Mutex
-	open    bool        // produce requests may be written, until the write limit
-	limits  ring.Limits // of the delivery
+	open    bool          // produce requests may be written, until the write limit
+	limits  ring.Limits   // of the delivery
+	acks    time.Duration // time that a leader has for the acks of its replicas
 	sent    map[partition]bool
 	refused map[partition]bool        // partitions of requests that were refused, or not written in whole
 	place   map[*kgo.Record]partition // partition that the client chose for a record
@@ -57,15 +60,15 @@ func newGate() *gate {
 	return &gate{refusals: make(chan struct{}, 1), placings: make(chan struct{}, 1)}
 }
 
-// begin opens the gate for a delivery.
-func (g *gate) begin(limits ring.Limits) {
+// begin opens the gate for a delivery. A leader gets this time for the acks of its replicas.
+func (g *gate) begin(limits ring.Limits, acks time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select { // a refusal after the delivery before
 	case <-g.refusals:
 	default:
 	}
-	g.open, g.limits = true, limits
+	g.open, g.limits, g.acks = true, limits, acks
 	g.sent, g.refused, g.place = map[partition]bool{}, map[partition]bool{}, map[*kgo.Record]partition{}
 }
 
@@ -116,18 +119,19 @@ func (g *gate) wasRefused(r *kgo.Record) bool {
 	return placed && g.refused[p]
 }
 
-// admit decides about a produce request for these partitions. The limits are for its write.
-func (g *gate) admit(partitions []partition) (ring.Limits, error) {
+// admit decides about a produce request for these partitions. The limits are for its write, and the time is for the
+// leader.
+func (g *gate) admit(partitions []partition) (ring.Limits, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.open || g.limits.TooLateToWrite() {
 		g.refuse(partitions)
-		return ring.Limits{}, errTooLate
+		return ring.Limits{}, 0, errTooLate
 	}
 	for _, p := range partitions {
 		g.sent[p] = true
 	}
-	return g.limits, nil
+	return g.limits, g.acks, nil
 }
 
 // admitPiece decides about the next piece of a produce request that admit has admitted with these limits.
@@ -162,18 +166,19 @@ func (c *gatedConn) Write(request []byte) (int, error) {
 	if !isProduce(request) {
 		return c.Conn.Write(request)
 	}
-	partitions, err := partitionsOf(request)
+	produce, err := readProduce(request)
 	if err != nil {
 		return 0, err
 	}
-	limits, err := c.gate.admit(partitions)
+	limits, acks, err := c.gate.admit(produce.partitions)
 	if err != nil {
 		return 0, err
 	}
+	request = produce.withTimeout(request, acks)
 	if err := c.SetWriteDeadline(limits.WriteBy); err != nil { // the client takes the deadline away after the write
 		return 0, err
 	}
-	return ring.WriteWhile(c.Conn, request, func() error { return c.gate.admitPiece(partitions, limits) })
+	return ring.WriteWhile(c.Conn, request, func() error { return c.gate.admitPiece(produce.partitions, limits) })
 }
 
 // Sizes of the parts of a request's head, in bytes.
@@ -181,6 +186,7 @@ const (
 	sizeBytes    = 4 // size of the rest
 	keyBytes     = 2
 	versionBytes = 2
+	acksBytes    = 2
 	headBytes    = sizeBytes + keyBytes + versionBytes + 4 + 2 // with the correlation id and the length of the client id
 )
 
@@ -189,8 +195,25 @@ func isProduce(request []byte) bool {
 	return len(request) >= headBytes && int16(binary.BigEndian.Uint16(request[sizeBytes:])) == kmsg.Produce.Int16()
 }
 
-// partitionsOf returns the partitions of a produce request.
-func partitionsOf(request []byte) ([]partition, error) {
+// produce is what the gate reads of a produce request.
+type produce struct {
+	partitions []partition
+	timeoutAt  int // where the request says how long the leader may wait for its replicas: 4 bytes, in milliseconds
+}
+
+// withTimeout returns the request with another time for the leader. The request itself stays as it is.
+func (p *produce) withTimeout(request []byte, timeout time.Duration) []byte {
+	ms := uint32(timeout.Milliseconds())
+	if binary.BigEndian.Uint32(request[p.timeoutAt:]) == ms {
+		return request
+	}
+	changed := bytes.Clone(request)
+	binary.BigEndian.PutUint32(changed[p.timeoutAt:], ms)
+	return changed
+}
+
+// readProduce reads a produce request.
+func readProduce(request []byte) (*produce, error) {
 	version := int16(binary.BigEndian.Uint16(request[sizeBytes+keyBytes:]))
 	body := request[headBytes:]
 	if n := int16(binary.BigEndian.Uint16(request[headBytes-2:])); n > 0 { // -1: no client id
@@ -207,14 +230,25 @@ func partitionsOf(request []byte) ([]partition, error) {
 		}
 		body = body[1:]
 	}
-	if version > maxProduceVersion || r.ReadFrom(body) != nil {
+	if version > maxProduceVersion || r.ReadFrom(body) != nil || r.TransactionID != nil {
 		return nil, errUnreadable
 	}
-	var all []partition
+	p := &produce{timeoutAt: len(request) - len(body) + noTransactionBytes(r) + acksBytes}
+	if int32(binary.BigEndian.Uint32(request[p.timeoutAt:])) != r.TimeoutMillis {
+		return nil, errUnreadable
+	}
 	for i := range r.Topics {
 		for j := range r.Topics[i].Partitions {
-			all = append(all, partition{r.Topics[i].Topic, r.Topics[i].Partitions[j].Partition})
+			p.partitions = append(p.partitions, partition{r.Topics[i].Topic, r.Topics[i].Partitions[j].Partition})
 		}
 	}
-	return all, nil
+	return p, nil
+}
+
+// noTransactionBytes returns the size of the missing name of a transaction, with which the body begins.
+func noTransactionBytes(r *kmsg.ProduceRequest) int {
+	if r.IsFlexible() {
+		return 1
+	}
+	return 2
 }

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -14,13 +16,14 @@ import (
 )
 
 // produceRequest returns a produce request with one large batch.
-func produceRequest(topic string, batch int) []byte {
+func produceRequest(version int16, topic string, batch int) []byte {
 	p := kmsg.NewProduceRequestTopicPartition()
 	p.Partition, p.Records = 1, make([]byte, batch)
 	t := kmsg.NewProduceRequestTopic()
 	t.Topic, t.Partitions = topic, []kmsg.ProduceRequestTopicPartition{p}
 	r := kmsg.NewPtrProduceRequest()
-	r.SetVersion(9)
+	r.SetVersion(version)
+	r.TimeoutMillis = 7000
 	r.Topics = []kmsg.ProduceRequestTopic{t}
 	return kmsg.NewRequestFormatter().AppendRequest(nil, r, 1)
 }
@@ -41,10 +44,10 @@ func TestWriteLimitHoldsForEachPieceOfAProduceRequest(t *testing.T) {
 			return time.Hour
 		}
 		return 0
-	}})
+	}}, time.Second)
 	record := &kgo.Record{Topic: "rings.shop", Partition: 1}
 	g.OnProduceRecordPartitioned(record, 0)
-	n, err := (&gatedConn{Conn: near, gate: g}).Write(produceRequest("rings.shop", 5*ring.WritePiece))
+	n, err := (&gatedConn{Conn: near, gate: g}).Write(produceRequest(9, "rings.shop", 5*ring.WritePiece))
 	_ = near.Close()
 	if n != 2*ring.WritePiece || !errors.Is(err, errTooLate) {
 		t.Errorf("%d bytes, want %d; %v", n, 2*ring.WritePiece, err)
@@ -59,5 +62,39 @@ func TestWriteLimitHoldsForEachPieceOfAProduceRequest(t *testing.T) {
 	case <-g.refusals:
 	default:
 		t.Error("no signal of the refusal")
+	}
+}
+
+// The gate tells the leader how long it may wait for its replicas, and changes nothing else.
+func TestGateSetsTheTimeForAcks(t *testing.T) {
+	for _, version := range []int16{8, 9, maxProduceVersion} {
+		near, far := net.Pipe()
+		received := make(chan []byte, 1)
+		go func() {
+			request, _ := io.ReadAll(far) // ends with the connection
+			received <- request
+		}()
+		g := newGate()
+		g.begin(ring.Limits{WriteBy: time.Now().Add(time.Minute)}, 1234*time.Millisecond)
+		request := produceRequest(version, "rings.shop", 100)
+		original := bytes.Clone(request)
+		if _, err := (&gatedConn{Conn: near, gate: g}).Write(request); err != nil {
+			t.Fatal(err)
+		}
+		_ = near.Close()
+		got := <-received
+		p, err := readProduce(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ms := binary.BigEndian.Uint32(got[p.timeoutAt:]); ms != 1234 {
+			t.Errorf("version %d: the leader has %d ms", version, ms)
+		}
+		if !bytes.Equal(request, original) {
+			t.Errorf("version %d: the caller's request has changed", version)
+		}
+		if !bytes.Equal(p.withTimeout(got, 7*time.Second), original) {
+			t.Errorf("version %d: more than the time has changed", version)
+		}
 	}
 }

@@ -96,7 +96,10 @@ func (l *lane) take() *link {
 // Deliver produces the rings, and waits for the replies.
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	d := &delivery{link: l.link, outcomes: make([]clock.Outcome, len(rings)), records: make([]*kgo.Record, len(rings)),
-		replies: make(chan reply, len(rings)), limits: limits}
+		replies: make(chan reply, len(rings)), limits: limits, acks: l.target.cfg.PatientAckTimeout}
+	if limits.Shared {
+		d.acks = l.target.cfg.AckTimeout
+	}
 	switch {
 	case len(rings) == 0:
 		return d.outcomes
@@ -107,7 +110,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 		d.setAll(clock.Outcome{Kind: clock.Unsent, Reason: errTooLate.Error()})
 		return d.outcomes
 	}
-	d.link.gate.begin(limits)
+	d.link.gate.begin(limits, d.acks)
 	d.produce(rings)
 	d.gather(ctx)
 	d.link.flush()
@@ -140,6 +143,7 @@ type reply struct {
 type delivery struct {
 	link     *link
 	limits   ring.Limits
+	acks     time.Duration   // time that leaders have for the acks of their replicas
 	outcomes []clock.Outcome // Awaited: no reply yet
 	records  []*kgo.Record   // nil: the ring has its outcome
 	replies  chan reply      // room for one reply a ring, so that the client never waits
@@ -283,7 +287,7 @@ func (d *delivery) Outcomes() []clock.Outcome {
 	if !d.ended {
 		d.takeReplies()
 		d.resolveUnsent()
-		if time.Now().After(d.limits.WriteBy.Add(d.link.target.cfg.AckTimeout + replyOverhead)) {
+		if time.Now().After(d.limits.WriteBy.Add(d.acks + replyOverhead)) {
 			d.giveUp("the connection ended without a confirm")
 		}
 	}
