@@ -42,7 +42,7 @@ type Config struct {
 	// the whole request. So it also bounds how long a slow partition delays the replies to other applications. Default
 	// 2s.
 	AckTimeout time.Duration
-	// PatientAckTimeout is the same for batches of suspect applications, which delay no others. It should be longer than
+	// PatientAckTimeout is the same for batches of one application, which delay no other. It should be longer than
 	// brokers take to notice that one of them has died (broker.session.timeout.ms, 9 s by default): then the leader
 	// goes on without the dead replica and confirms, and the rings need no copies. Default 12s.
 	PatientAckTimeout time.Duration

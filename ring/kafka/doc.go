@@ -37,8 +37,8 @@
 //     is never given to two records.
 //  5. The leader replies after AckTimeout at the latest, also if a replica is slow. So a slow partition delays the
 //     replies to other partitions of the same request by that time. It delays neither their records nor the next
-//     delivery. In a batch of the quarantine the leader has PatientAckTimeout: no other application waits for these
-//     replies, and a ring that is confirmed late rings once, where one in doubt rings again.
+//     delivery. In a batch of one application, and of the quarantine, the leader has PatientAckTimeout: no other
+//     application waits for these replies, and a ring that is confirmed late rings once, where one in doubt rings again.
 //  6. A lane awaits at most maxLateDeliveries, because franz-go keeps the payloads of records without a reply.
 //  7. clockd creates no topic.
 //
@@ -51,8 +51,9 @@
 //	                             in doubt; other rings are confirmed
 //	partition without a leader   untaken: only its application is suspect             the election of a leader
 //	too few in-sync replicas     in doubt: only its application is suspect, then held the replicas come back
-//	replica slow                 in doubt after AckTimeout, then awaited in the       the replica is fast, or leaves the in-sync
-//	                             quarantine; the replies to the same request are late replicas
+//	replica slow                 awaited; beside other applications in doubt after    the replica is fast, or leaves the in-sync
+//	                             AckTimeout, then awaited in the quarantine; the      replicas
+//	                             replies to the same request are late
 //	topic missing, no right      returned: the application is held                    the topic or the right is given; a probe
 //	record too large             refused; the batch is halved until it is alone       the retry policy ends it as dead
 //	no right to write            the lane does not open                               the right is given

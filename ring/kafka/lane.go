@@ -97,7 +97,7 @@ func (l *lane) take() *link {
 func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limits) []clock.Outcome {
 	d := &delivery{link: l.link, outcomes: make([]clock.Outcome, len(rings)), records: make([]*kgo.Record, len(rings)),
 		replies: make(chan reply, len(rings)), limits: limits, acks: l.target.cfg.PatientAckTimeout}
-	if limits.Shared {
+	if limits.Shared && !ofOneApplication(rings) {
 		d.acks = l.target.cfg.AckTimeout
 	}
 	switch {
@@ -131,6 +131,16 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	outcomes := append([]clock.Outcome(nil), d.outcomes...)
 	limits.Await(d)
 	return outcomes
+}
+
+// ofOneApplication reports whether no application waits for the replies to rings of another.
+func ofOneApplication(rings []clock.Ring) bool {
+	for i := range rings {
+		if rings[i].Application != rings[0].Application {
+			return false
+		}
+	}
+	return true
 }
 
 // reply is the client's word about one record.

@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -25,9 +24,15 @@ const (
 // prober asks brokers whether they work. It asks several at once, because a broker that hangs may keep a request for
 // seconds, and must not keep the others from being found.
 type prober struct {
-	client    *kgo.Client
-	addresses []string // of the client's seeds, in their order
-	seeds     []string // of the configuration
+	client     *kgo.Client
+	configured []string // addresses of the configuration
+	addresses  []string // of the client's seeds, in their order
+}
+
+func newProber(client *kgo.Client, configured []string) *prober {
+	p := &prober{client: client, configured: configured}
+	p.learn(nil)
+	return p
 }
 
 // brokerReply is what a broker has said to a probe.
@@ -68,9 +73,10 @@ func (p *prober) probe(ctx context.Context) (working []string, err error) {
 		}
 	}
 	if len(working) == 0 {
-		return nil, err
+		return nil, err // of the last broker that was asked
 	}
-	return working, p.learn(all)
+	p.learn(all)
+	return working, nil
 }
 
 // ask requests the metadata of the cluster, without topics.
@@ -89,16 +95,11 @@ func ask(ctx context.Context, broker *kgo.Broker, address string) brokerReply {
 }
 
 // learn notes which brokers the cluster has. Later probes ask them, and the brokers of the configuration.
-func (p *prober) learn(all []string) error {
-	next := slices.Concat(p.seeds, all)
+func (p *prober) learn(all []string) {
+	next := slices.Concat(p.configured, all)
 	slices.Sort(next)
 	next = slices.Compact(next)
-	if slices.Equal(next, p.addresses) {
-		return nil
+	if !slices.Equal(next, p.addresses) && p.client.UpdateSeedBrokers(next...) == nil {
+		p.addresses = next
 	}
-	p.addresses = next
-	if err := p.client.UpdateSeedBrokers(next...); err != nil {
-		return errors.Join(errors.New("the brokers name an address that cannot be used"), err)
-	}
-	return nil
 }

@@ -98,7 +98,7 @@ func (t *Target) Run(ctx context.Context) error {
 		return fmt.Errorf("kafka client: %w", err)
 	}
 	defer client.Close()
-	p := &prober{client: client, addresses: t.cfg.Brokers, seeds: t.cfg.Brokers}
+	p := newProber(client, t.cfg.Brokers)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

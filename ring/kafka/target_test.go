@@ -236,6 +236,39 @@ func TestFinalErrorOfABrokerIsANack(t *testing.T) {
 	wantKinds(t, l.Deliver(t.Context(), rings("shop", 2), ample()), clock.Nacked)
 }
 
+// Leaders get more time for their acks if no other application waits for the replies.
+func TestLeadersHaveMoreTimeForABatchOfOneApplication(t *testing.T) {
+	b := openFake(t)
+	b.create("a", nil)
+	b.create("b", nil)
+	l := b.open()
+	times := make(chan int32, 100)
+	b.cluster.Fake.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.Fake.KeepControl()
+		times <- r.(*kmsg.ProduceRequest).TimeoutMillis
+		return nil, nil, false
+	})
+	for _, c := range []struct {
+		what   string
+		rings  []clock.Ring
+		shared bool
+		want   time.Duration
+	}{
+		{"one application", rings("a", 3), true, b.cfg.PatientAckTimeout},
+		{"two applications", append(rings("a", 3), rings("b", 3)...), true, b.cfg.AckTimeout},
+		{"two applications in quarantine", append(rings("a", 3), rings("b", 3)...), false, b.cfg.PatientAckTimeout},
+	} {
+		limits := ample()
+		limits.Shared = c.shared
+		wantKinds(t, l.Deliver(t.Context(), c.rings, limits), clock.Confirmed)
+		for len(times) > 0 {
+			if got := time.Duration(<-times) * time.Millisecond; got != c.want {
+				t.Errorf("%s: %s, want %s", c.what, got, c.want)
+			}
+		}
+	}
+}
+
 // A broker hangs: the target stays usable, new lanes open, and the partitions of the other broker take rings.
 func TestBrokerThatHangsHoldsUpOnlyItsOwnPartitions(t *testing.T) {
 	for i := range 2 {
