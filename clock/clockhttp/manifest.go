@@ -235,16 +235,8 @@ func shownContent(a *clock.Alarm) string {
 
 func appendDifference(d *manifest.Difference, b []byte) []byte {
 	b = appendString(append(b, `{"path":`...), d.Path)
-	b = appendRaw(append(b, `,"before":`...), d.Before)
-	return append(appendRaw(append(b, `,"after":`...), d.After), '}')
-}
-
-// appendRaw appends JSON, null for none.
-func appendRaw(b []byte, raw json.RawMessage) []byte {
-	if len(raw) == 0 {
-		return append(b, "null"...)
-	}
-	return append(b, raw...)
+	b = appendDocument(append(b, `,"before":`...), string(d.Before))
+	return append(appendDocument(append(b, `,"after":`...), string(d.After)), '}')
 }
 
 // listManifestsOf responds with the items of the application's manifests.
