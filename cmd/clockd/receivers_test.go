@@ -172,10 +172,12 @@ func TestReceiversThatTheSettingsDoNotAllow(t *testing.T) {
 			late := own("/jobs/late?token=hush")
 			once, limited := maps.Clone(late), maps.Clone(late)
 			once["delivery"], limited["retry"] = "at_most_once", map[string]any{"limit": 0}
+			application(t, databaseURL, "pause", "shop") // else the alarms may ring before the settings have changed
 			for id, body := range map[string]any{"late": late, "once": once, "limited": limited} {
 				p.must(http.StatusCreated, http.MethodPut, alarmPath("shop", id), body)
 			}
 			settings("--webhook-alarm-field=url=" + address + "/others/*")
+			application(t, databaseURL, "resume", "shop")
 			for _, id := range []string{"late", "once", "limited"} {
 				eventually(t, "the alarm is dead", func() bool {
 					return p.must(http.StatusOK, http.MethodGet, alarmPath("shop", id), nil).State == "dead"
