@@ -20,7 +20,7 @@ func TestSoakNoAlarmIsLostWhileKafkaHostsDieInTurn(t *testing.T) {
 			cluster := kafkatest.Connect(t, strings.Split(s.env["CLOCKD_TEST_KAFKA_BROKERS"], ",")...)
 			cluster.AwaitVoters(len(hosts))
 			topic := kafkatest.Unique("shop")
-			cluster.CreateReplicated(topic, 3, "2")
+			cluster.CreateReplicated(topic, "2")
 			got := consume(cluster, topic)
 			databaseURL := e.open(t)
 			var nodes []*process

@@ -29,9 +29,7 @@ type kafkaServers struct {
 // startKafkaServers returns when each host is a broker and votes for the controller.
 func startKafkaServers(t *testing.T) *kafkaServers {
 	t.Helper()
-	s := startPrivateServers(t, "kafka", "kafka2", "kafka3")
-	k := &kafkaServers{services: s}
-	k = k.in(t)
+	k := (&kafkaServers{services: startPrivateServers(t, "kafka", "kafka2", "kafka3")}).in(t)
 	k.cluster.AwaitVoters(len(kafkaHosts))
 	return k
 }
@@ -85,8 +83,8 @@ func kafkaBrokerDies(t *testing.T, k *kafkaServers) {
 	databaseURL := postgres(t)
 	env := []string{"CLOCKD_DATABASE_URL=" + databaseURL, brokersEnv(k.cluster)}
 	p, victim := start(t, env...), start(t, env...)
-	_, shop := k.application(p, databaseURL, "shop", func(topic string) { k.cluster.CreateReplicated(topic, 3, "2") })
-	_, strict := k.application(p, databaseURL, "strict", func(topic string) { k.cluster.CreateReplicated(topic, 3, "3") })
+	_, shop := k.application(p, databaseURL, "shop", func(topic string) { k.cluster.CreateReplicated(topic, "2") })
+	_, strict := k.application(p, databaseURL, "strict", func(topic string) { k.cluster.CreateReplicated(topic, "3") })
 	lone, alone := k.application(p, databaseURL, "lone", func(topic string) { k.cluster.Create(topic, nil) })
 	dead := kafkaHosts[k.cluster.Leader(lone)]
 	const alarms, few = 2000, 30
@@ -128,7 +126,7 @@ func kafkaBrokerDies(t *testing.T, k *kafkaServers) {
 func kafkaBrokerStandsStill(t *testing.T, k *kafkaServers) {
 	databaseURL := postgres(t)
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, brokersEnv(k.cluster))
-	_, shop := k.application(p, databaseURL, "shop", func(topic string) { k.cluster.CreateReplicated(topic, 3, "2") })
+	_, shop := k.application(p, databaseURL, "shop", func(topic string) { k.cluster.CreateReplicated(topic, "2") })
 	quick, rings := k.application(p, databaseURL, "quick", func(topic string) { k.cluster.CreateSingle(topic) })
 	still := kafkaHosts[k.cluster.Leader(quick)%3+1]
 	k.do("pause", still)
@@ -149,7 +147,7 @@ func kafkaBrokerStandsStill(t *testing.T, k *kafkaServers) {
 func kafkaDiskIsFull(t *testing.T, k *kafkaServers) {
 	databaseURL := postgres(t)
 	p := start(t, "CLOCKD_DATABASE_URL="+databaseURL, brokersEnv(k.cluster))
-	topic, shop := k.application(p, databaseURL, "shop", func(topic string) { k.cluster.CreateReplicated(topic, 3, "2") })
+	topic, shop := k.application(p, databaseURL, "shop", func(topic string) { k.cluster.CreateReplicated(topic, "2") })
 	full := k.cluster.Leader(topic)
 	k.fill(kafkaHosts[full])
 	const alarms = 1000

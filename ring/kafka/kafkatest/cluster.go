@@ -93,10 +93,10 @@ func (c *Cluster) Create(topic string, configs map[string]string) {
 	}
 }
 
-// CreateReplicated makes a topic with three replicas of each partition, of which this number must be in sync.
-func (c *Cluster) CreateReplicated(topic string, partitions int32, inSync string) {
+// CreateReplicated makes a topic of three partitions with three replicas each, of which this number must be in sync.
+func (c *Cluster) CreateReplicated(topic, inSync string) {
 	c.tb.Helper()
-	c.create(topic, partitions, 3, map[string]string{"min.insync.replicas": inSync})
+	c.create(topic, 3, 3, map[string]string{"min.insync.replicas": inSync})
 }
 
 // CreateSingle makes a topic of one partition with one replica.
