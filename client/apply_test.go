@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/client/internal/faulty"
 )
 
 // sets returns n sets with ids of their own.
@@ -157,7 +158,7 @@ func TestApplyStopsWithItsCaller(t *testing.T) {
 // Half a line at the end of a cancelled stream is no fault of the service.
 func TestApplyCancelledInALineReportsTheCancel(t *testing.T) {
 	t.Parallel()
-	c, _ := faulty(t, times(1, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+	c, _ := dialFaulty(t, times(1, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		_, _ = io.WriteString(w, `{"line":1,"business_id":"x","status":201}`+"\n"+`{"line":2,"busi`)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -190,26 +191,26 @@ func TestApplyReportsABrokenStream(t *testing.T) {
 	t.Parallel()
 	line := func(n int) string { return fmt.Sprintf("{\"line\":%d,\"business_id\":\"x\",\"status\":201}\n", n) }
 	for name, c2 := range map[string]struct {
-		fault   fault
+		fault   faulty.Fault
 		results int
 		code    string
 	}{
-		"closed":         {cut, 0, ""},
+		"closed":         {faulty.Cut, 0, ""},
 		"busy":           {busy("overloaded", "1"), 0, client.CodeOverloaded},
-		"too few":        {respond(200, line(1)+line(2)), 2, ""},
-		"garbage":        {respond(200, line(1)+"<html>\n"), 1, ""},
-		"wrong order":    {respond(200, line(1)+line(3)), 1, ""},
-		"too many":       {respond(200, line(1)+line(2)+line(3)+line(4)), 4, ""},
-		"a long line":    {respond(200, line(1)+manyBytes), 1, ""},
-		"cut in a line":  {respond(200, line(1)+line(2)[:20]), 1, ""},
-		"another answer": {respond(404, "<html>"), 0, ""},
+		"too few":        {faulty.Respond(200, line(1)+line(2)), 2, ""},
+		"garbage":        {faulty.Respond(200, line(1)+"<html>\n"), 1, ""},
+		"wrong order":    {faulty.Respond(200, line(1)+line(3)), 1, ""},
+		"too many":       {faulty.Respond(200, line(1)+line(2)+line(3)+line(4)), 4, ""},
+		"a long line":    {faulty.Respond(200, line(1)+manyBytes), 1, ""},
+		"cut in a line":  {faulty.Respond(200, line(1)+line(2)[:20]), 1, ""},
+		"another answer": {faulty.Respond(404, "<html>"), 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, server := faulty(t, times(2, c2.fault))
+			c, server := dialFaulty(t, times(2, c2.fault))
 			results, err := apply(t.Context(), c, applicationOf(t), slices.Values(sets(3)))
 			failed := refused(t, err, c2.code)
-			if len(results) != c2.results || server.tries() != 1 || failed.Error() == "" {
-				t.Errorf("%d results after %d tries, then %+v", len(results), server.tries(), failed)
+			if len(results) != c2.results || tries(server) != 1 || failed.Error() == "" {
+				t.Errorf("%d results after %d tries, then %+v", len(results), tries(server), failed)
 			}
 		})
 	}
@@ -222,9 +223,9 @@ func TestApplyCutInTheMiddleCanBeSentAgain(t *testing.T) {
 	app := applicationOf(t)
 	cutAfter := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // net/http else drops the rest of a body when the response begins
-		next.ServeHTTP(&cutWriter{ResponseWriter: w, conn: r.Context().Value(connKey{}).(net.Conn), left: 2000}, r)
+		next.ServeHTTP(&cutWriter{ResponseWriter: w, conn: faulty.Conn(r), left: 2000}, r)
 	}
-	c, _ := faulty(t, times(1, cutAfter))
+	c, _ := dialFaulty(t, times(1, cutAfter))
 	at := time.Now().Add(time.Hour)
 	changes := sets(5000)
 	for i := range changes {

@@ -3,7 +3,6 @@ package client_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/client/internal/faulty"
 )
 
 // consuming is a consumer that a test has started.
@@ -180,59 +180,17 @@ func TestConsumerAnswersAsTheHandlerSays(t *testing.T) {
 	}
 }
 
-// eventTap passes a stream of events on, event by event, through the function of the test.
-type eventTap struct {
-	http.ResponseWriter
-	rest []byte
-	pass func(to io.Writer, event []byte) error
-}
-
-func (w *eventTap) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *eventTap) Write(p []byte) (int, error) {
-	w.rest = append(w.rest, p...)
-	for {
-		event, rest, whole := bytes.Cut(w.rest, []byte("\n\n"))
-		if !whole {
-			return len(p), nil
-		}
-		w.rest = rest
-		if err := w.pass(w.ResponseWriter, append(bytes.Clone(event), "\n\n"...)); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// tapped passes the stream of a request through the function.
-func tapped(pass func(to io.Writer, event []byte) error) fault {
-	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		next.ServeHTTP(&eventTap{ResponseWriter: w, pass: pass}, r)
-	}
-}
-
-var errCut = errors.New("cut by the test")
-
 // The first stream is cut in the middle of a ring. The next stream resumes it, so the ring comes again at once.
 func TestConsumerGoesOnAfterACutConnection(t *testing.T) {
 	t.Parallel()
 	app := applicationOf(t)
-	var halves int
-	halfOfARing := tapped(func(to io.Writer, event []byte) error {
-		if !bytes.HasPrefix(event, []byte("event: ring")) {
-			_, err := to.Write(event)
-			return err
-		}
-		halves++
-		_, _ = to.Write(event[:len(event)-3]) // all but the end of the object and the blank line
-		return errCut
-	})
-	c, server := faulty(t, []fault{cut, respond(503, "<html>"), halfOfARing})
+	c, server := dialFaulty(t, []faulty.Fault{faulty.Cut, faulty.Respond(503, "<html>"), faulty.HalfRing()})
 	k := consume(t, c, app, acked)
 	ringSoon(t, app, client.Set{AckTimeout: time.Hour}, "x")
 	r := <-k.rings
 	awaitAlarm(t, app, "x", inState(client.Rung))
-	if r.RingNo != 1 || halves != 1 || server.tries() != 5 { // three faults, a stream, and the answer
-		t.Errorf("ring %d after %d halves and %d requests", r.RingNo, halves, server.tries())
+	if r.RingNo != 1 || tries(server) != 5 { // three faults, a stream, and the answer
+		t.Errorf("ring %d after %d requests", r.RingNo, tries(server))
 	}
 	if err := k.stop(); err != nil || len(k.rings) != 0 || len(k.faulted()) != 3 {
 		t.Errorf("%v with %d further rings, faults %v", err, len(k.rings), k.faulted())
@@ -244,26 +202,24 @@ func TestConsumerHandlesEachMessageIDOnce(t *testing.T) {
 	t.Parallel()
 	app := applicationOf(t)
 	var sent []byte
-	double := tapped(func(to io.Writer, event []byte) error {
-		if !bytes.HasPrefix(event, []byte("event: ring")) {
+	double := faulty.Events(func(to io.Writer, event []byte) error {
+		if !faulty.IsRing(event) {
 			_, err := to.Write(event)
 			return err
 		}
 		sent = append(sent, event...)
 		_, _ = to.Write(append(bytes.Clone(event), event...))
 		if bytes.Count(sent, []byte("event: ring")) == 3 {
-			return errCut
+			return faulty.ErrCut
 		}
 		return nil
 	})
-	again := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		next.ServeHTTP(&eventTap{ResponseWriter: w, pass: func(to io.Writer, event []byte) error {
-			_, err := to.Write(append(sent, event...))
-			sent = nil
-			return err
-		}}, r)
-	}
-	c, _ := faulty(t, []fault{double, again})
+	again := faulty.Events(func(to io.Writer, event []byte) error {
+		_, err := to.Write(append(sent, event...))
+		sent = nil
+		return err
+	})
+	c, _ := dialFaulty(t, []faulty.Fault{double, again})
 	k := consume(t, c, app, acked)
 	ringSoon(t, app, client.Set{}, "a", "b", "c")
 	awaitAlarm(t, app, "c", inState(client.Rung))
@@ -309,26 +265,26 @@ func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
 	t.Parallel()
 	for name, c2 := range map[string]struct {
 		app    string
-		faults []fault
+		faults []faulty.Fault
 		code   string
 		status int
 	}{
 		"application": {"-", nil, "invalid_application", 422},
-		"another program": {"shop", []fault{
-			busy("unavailable", "0"), respond(500, "x"), respond(409, `{"code":"rings_go_elsewhere"}`),
-			respond(200, "<html>"),
+		"another program": {"shop", []faulty.Fault{
+			busy("unavailable", "0"), faulty.Respond(500, "x"), faulty.Respond(409, `{"code":"rings_go_elsewhere"}`),
+			faulty.Respond(200, "<html>"),
 		}, "", 200},
-		"proxy": {"shop", []fault{respond(429, ""), respond(502, ""), respond(403, "<html>")}, "", 403},
-		"broken ring": {"shop", []fault{respond(200, "event: ring\ndata: {}\n\n", "Content-Type", "text/event-stream")},
+		"proxy": {"shop", []faulty.Fault{faulty.Respond(429, ""), faulty.Respond(502, ""), faulty.Respond(403, "<html>")}, "", 403},
+		"broken ring": {"shop", []faulty.Fault{faulty.Respond(200, "event: ring\ndata: {}\n\n", "Content-Type", "text/event-stream")},
 			"", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, server := faulty(t, c2.faults)
+			c, server := dialFaulty(t, c2.faults)
 			silent := func(context.Context, *client.Ring) client.Answer { return client.Answer{} }
 			err := c.Consume(t.Context(), c2.app, client.Consumer{Handle: silent})
 			if failed := refused(t, err, c2.code); failed.Status != c2.status ||
-				server.tries() != max(1, len(c2.faults)) {
-				t.Errorf("%+v after %d tries", failed, server.tries())
+				tries(server) != max(1, len(c2.faults)) {
+				t.Errorf("%+v after %d tries", failed, tries(server))
 			}
 		})
 	}

@@ -9,16 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-func TestRetryAfterIsReadInBothForms(t *testing.T) {
+func TestRetryAfterMayBeATime(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "0": 0, "-1": 0, "1.5": 0, "soon": 0, "99999999999": 0,
-		"Mon, 02 Jan 2006 15:04:05 GMT": 0,
-	} {
-		if got := retryAfter(value); got != want {
-			t.Errorf("%q: %s, want %s", value, got, want)
-		}
-	}
 	in := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	if got := retryAfter(in); got < 58*time.Minute || got > time.Hour {
 		t.Errorf("%s: %s", in, got)

@@ -2,26 +2,9 @@ package client
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 )
-
-func TestEventsAreReadAsTheSpecificationSays(t *testing.T) {
-	t.Parallel()
-	text := ": comment\n\nid: 0\n\nevent: ring\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent:other\r\ndata:  x\r\n\r\nevent: ring\n\ndata: y\nretry: 5\nnonsense\n\nid: a\x00b\n\nevent: ring\nid: 2\ndata: cut"
-	r := newEventReader(strings.NewReader(text))
-	for _, want := range []string{"0  ", "1 ring {\"a\":\n1}", "1 other  x", "1  y"} {
-		e, err := r.next()
-		if got := e.id + " " + e.kind + " " + string(e.data); got != want || err != nil {
-			t.Errorf("got %q, %v, want %q", got, err, want)
-		}
-	}
-	if e, err := r.next(); !errors.Is(err, io.EOF) {
-		t.Errorf("half an event is %+v, %v", e, err)
-	}
-}
 
 func TestEventIsBounded(t *testing.T) {
 	t.Parallel()

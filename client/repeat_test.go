@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clockd/clockd/client"
+	"github.com/clockd/clockd/client/internal/faulty"
 )
 
 // absolute is a set that may be repeated.
@@ -21,19 +22,19 @@ var absolute = client.Set{When: client.At(time.Date(2091, 1, 1, 0, 0, 0, 0, time
 
 func TestCallsAreRepeatedAfterFaultsThatPass(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]fault{
-		"connection closed": cut, "response lost": lose, "response cut": half,
+	for name, fault := range map[string]faulty.Fault{
+		"connection closed": faulty.Cut, "response lost": faulty.Lose, "response cut": faulty.Half,
 		"unavailable": busy("unavailable", "0"), "unconfirmed": busy("unconfirmed", "0"),
 		"overloaded":  busy("overloaded", "0"),
-		"bad gateway": respond(502, "<html>"), "gateway timeout": respond(504, ""), "too many": respond(429, ""),
-		"timeout":     respond(408, "{}"),
-		"proxy's 503": respond(503, "<html>down</html>"),
+		"bad gateway": faulty.Respond(502, "<html>"), "gateway timeout": faulty.Respond(504, ""), "too many": faulty.Respond(429, ""),
+		"timeout":     faulty.Respond(408, "{}"),
+		"proxy's 503": faulty.Respond(503, "<html>down</html>"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, server := faulty(t, times(2, fault))
+			c, server := dialFaulty(t, times(2, fault))
 			a, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
-			if err != nil || a.Generation != 1 || server.tries() != 3 {
-				t.Fatalf("%+v, %v after %d tries", a, err, server.tries())
+			if err != nil || a.Generation != 1 || tries(server) != 3 {
+				t.Fatalf("%+v, %v after %d tries", a, err, tries(server))
 			}
 			if a, err = c.Cancel(t.Context(), applicationOf(t), "x"); err != nil || a.State != client.Cancelled {
 				t.Errorf("cancel: %+v, %v", a, err)
@@ -45,32 +46,32 @@ func TestCallsAreRepeatedAfterFaultsThatPass(t *testing.T) {
 func TestFaultsThatStayAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c2 := range map[string]struct {
-		fault  fault
+		fault  faulty.Fault
 		status int
 		code   string
 		doubt  bool
 	}{
-		"internal":         {respond(500, `{"code":"internal","detail":"x"}`), 500, "internal", true},
-		"refused":          {respond(409, `{"code":"ring_in_doubt","detail":"x","alarm":{"business_id":"x","state":"ringing"}}`), 409, client.CodeRingInDoubt, false},
-		"not found, proxy": {respond(404, "<html>"), 404, "", false},
-		"redirect":         {respond(307, "", "Location", "/elsewhere"), 307, "", false},
-		"no JSON":          {respond(200, "<html>welcome</html>"), 200, "", true},
-		"other JSON":       {respond(200, `{"a":1}`), 200, "", true},
-		"half an alarm":    {respond(200, `{"business_id":"x","state":"rung","ring_at":"no time"}`), 200, "", true},
-		"too much":         {respond(200, manyBytes), 200, "", true},
+		"internal":         {faulty.Respond(500, `{"code":"internal","detail":"x"}`), 500, "internal", true},
+		"refused":          {faulty.Respond(409, `{"code":"ring_in_doubt","detail":"x","alarm":{"business_id":"x","state":"ringing"}}`), 409, client.CodeRingInDoubt, false},
+		"not found, proxy": {faulty.Respond(404, "<html>"), 404, "", false},
+		"redirect":         {faulty.Respond(307, "", "Location", "/elsewhere"), 307, "", false},
+		"no JSON":          {faulty.Respond(200, "<html>welcome</html>"), 200, "", true},
+		"other JSON":       {faulty.Respond(200, `{"a":1}`), 200, "", true},
+		"half an alarm":    {faulty.Respond(200, `{"business_id":"x","state":"rung","ring_at":"no time"}`), 200, "", true},
+		"too much":         {faulty.Respond(200, manyBytes), 200, "", true},
 		"long wait":        {busy("overloaded", "3600"), 503, client.CodeOverloaded, false},
-		"garbage in alarm": {respond(412, `{"code":"condition_failed","alarm":17}`), 412, client.CodeConditionFailed,
+		"garbage in alarm": {faulty.Respond(412, `{"code":"condition_failed","alarm":17}`), 412, client.CodeConditionFailed,
 			false},
-		"garbage in header": {respond(422, `{"code":"required","field":"delay"}`, "Retry-After", "soon"), 422,
+		"garbage in header": {faulty.Respond(422, `{"code":"required","field":"delay"}`, "Retry-After", "soon"), 422,
 			"required", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, server := faulty(t, times(5, c2.fault))
+			c, server := dialFaulty(t, times(5, c2.fault))
 			_, err := c.Set(t.Context(), applicationOf(t), "x", absolute)
 			failed := refused(t, err, c2.code)
-			if failed.Status != c2.status || failed.Unconfirmed != c2.doubt || server.tries() != 1 ||
+			if failed.Status != c2.status || failed.Unconfirmed != c2.doubt || tries(server) != 1 ||
 				err.Error() == "" {
-				t.Errorf("%+v after %d tries", failed, server.tries())
+				t.Errorf("%+v after %d tries", failed, tries(server))
 			}
 		})
 	}
@@ -78,10 +79,10 @@ func TestFaultsThatStayAreNotRepeated(t *testing.T) {
 
 func TestTriesEnd(t *testing.T) {
 	t.Parallel()
-	c, server := faulty(t, times(9, busy("unavailable", "0")), client.WithTries(3))
+	c, server := dialFaulty(t, times(9, busy("unavailable", "0")), client.WithTries(3))
 	_, err := c.Get(t.Context(), applicationOf(t), "x")
-	if failed := refused(t, err, client.CodeUnavailable); server.tries() != 3 || failed.Unconfirmed {
-		t.Errorf("%+v after %d tries", failed, server.tries())
+	if failed := refused(t, err, client.CodeUnavailable); tries(server) != 3 || failed.Unconfirmed {
+		t.Errorf("%+v after %d tries", failed, tries(server))
 	}
 }
 
@@ -97,17 +98,17 @@ func TestSetWithDelayIsRepeatedOnlyIfAbsent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := applicationOf(t)
-			for _, f := range []fault{cut, busy("unavailable", "0")} {
-				c, server := faulty(t, times(1, f))
+			for _, f := range []faulty.Fault{faulty.Cut, busy("unavailable", "0")} {
+				c, server := dialFaulty(t, times(1, f))
 				_, err := c.Set(t.Context(), app, "x", c2.set)
-				if (err == nil) != (c2.tries == 2) || server.tries() != c2.tries {
-					t.Errorf("set: %v after %d tries", err, server.tries())
+				if (err == nil) != (c2.tries == 2) || tries(server) != c2.tries {
+					t.Errorf("set: %v after %d tries", err, tries(server))
 				}
-				c, server = faulty(t, times(1, f))
+				c, server = dialFaulty(t, times(1, f))
 				_, err = c.Batch(t.Context(), app,
 					[]client.Change{{BusinessID: "y", Set: &absolute}, {BusinessID: "z", Set: &c2.set}})
-				if (err == nil) != (c2.tries == 2) || server.tries() != c2.tries {
-					t.Errorf("batch: %v after %d tries", err, server.tries())
+				if (err == nil) != (c2.tries == 2) || tries(server) != c2.tries {
+					t.Errorf("batch: %v after %d tries", err, tries(server))
 				}
 				if _, err := c.Batch(t.Context(), app, []client.Change{{BusinessID: "x"}, {BusinessID: "y"}, {BusinessID: "z"}}); err != nil {
 					t.Fatal(err)
@@ -121,7 +122,7 @@ func TestSetWithDelayIsRepeatedOnlyIfAbsent(t *testing.T) {
 // A repeat is refused because the first try created the alarm. The caller sees it by Unconfirmed, and has the alarm.
 func TestRefusalAfterALostResponseIsMarked(t *testing.T) {
 	t.Parallel()
-	c, _ := faulty(t, times(1, lose))
+	c, _ := dialFaulty(t, times(1, faulty.Lose))
 	_, err := c.Set(t.Context(), applicationOf(t), "x", client.Set{When: client.After(time.Hour), If: client.Absent})
 	failed := refused(t, err, client.CodeConditionFailed)
 	if !failed.Unconfirmed || failed.Alarm == nil || failed.Alarm.Generation != 1 {
@@ -168,13 +169,13 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the shop is closed")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	c, server := faulty(t, []fault{func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	c, server := dialFaulty(t, []faulty.Fault{func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		cancel(cause)
-		stall(w, r, next)
+		faulty.Stall(w, r, next)
 	}})
 	_, err := c.Set(ctx, applicationOf(t), "x", absolute)
-	if failed := refused(t, err, ""); !errors.Is(err, cause) || !failed.Unconfirmed || server.tries() != 1 {
-		t.Errorf("%+v after %d tries", failed, server.tries())
+	if failed := refused(t, err, ""); !errors.Is(err, cause) || !failed.Unconfirmed || tries(server) != 1 {
+		t.Errorf("%+v after %d tries", failed, tries(server))
 	}
 }
 
@@ -185,7 +186,7 @@ func TestServiceIsToldAShortDeadline(t *testing.T) {
 		told = append(told, r.Header.Get("Prefer"))
 		next.ServeHTTP(w, r)
 	}
-	c, _ := faulty(t, times(2, note))
+	c, _ := dialFaulty(t, times(2, note))
 	ctx, cancel := context.WithTimeout(t.Context(), 9400*time.Millisecond)
 	defer cancel()
 	for _, ctx := range []context.Context{t.Context(), ctx} {
@@ -321,16 +322,16 @@ func TestCallOutlastsARestartOfTheService(t *testing.T) {
 // A second reserve takes further rings, so it is sent only if the first one certainly reserved none.
 func TestReserveIsNotRepeatedAfterALostResponse(t *testing.T) {
 	t.Parallel()
-	none := respond(200, `{"rings":[]}`)
+	none := faulty.Respond(200, `{"rings":[]}`)
 	for name, c2 := range map[string]struct {
-		fault fault
+		fault faulty.Fault
 		tries int
 	}{
-		"connection closed": {cut, 1}, "response cut": {half, 1}, "bad gateway": {respond(502, ""), 1},
-		"gateway timeout": {respond(504, ""), 1},
-		"proxy's 503":     {respond(503, ""), 1}, "no response": {stall, 1},
+		"connection closed": {faulty.Cut, 1}, "response cut": {faulty.Half, 1}, "bad gateway": {faulty.Respond(502, ""), 1},
+		"gateway timeout": {faulty.Respond(504, ""), 1},
+		"proxy's 503":     {faulty.Respond(503, ""), 1}, "no response": {faulty.Stall, 1},
 		"unavailable": {busy("unavailable", "0"), 2}, "overloaded": {busy("overloaded", "0"), 2},
-		"too many": {respond(429, ""), 2},
+		"too many": {faulty.Respond(429, ""), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,10 +339,10 @@ func TestReserveIsNotRepeatedAfterALostResponse(t *testing.T) {
 			if name == "no response" {
 				options = append(options, client.WithTryTimeout(time.Second))
 			}
-			c, server := faulty(t, []fault{c2.fault, none}, options...)
+			c, server := dialFaulty(t, []faulty.Fault{c2.fault, none}, options...)
 			_, err := c.Reserve(t.Context(), applicationOf(t), 10, 100*time.Millisecond)
-			if server.tries() != c2.tries {
-				t.Errorf("%d tries, then %v", server.tries(), err)
+			if tries(server) != c2.tries {
+				t.Errorf("%d tries, then %v", tries(server), err)
 			}
 			var failed *client.Error
 			if errors.As(err, &failed) != (c2.tries == 1) || failed != nil && !failed.Unconfirmed {

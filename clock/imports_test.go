@@ -25,6 +25,7 @@ var importTable = []struct {
 }{
 	{"cmd/...", []string{"..."}},
 	{"client", []string{"client/internal/..."}},
+	{"client/internal/faulty/run", []string{"client/internal/..."}},
 	{"client/internal/...", nil},
 	{"clock", []string{"clock/repeat"}},
 	{"clock/repeat", nil},

@@ -78,3 +78,11 @@ func (s *Service) Stop() error {
 	s.output.Wait()
 	return s.process.Wait()
 }
+
+// Kill kills the clockd, if it runs.
+func (s *Service) Kill() {
+	if s.process.Process.Kill() == nil {
+		s.output.Wait()
+		_ = s.process.Wait() // killed
+	}
+}
