@@ -44,9 +44,7 @@ var serves = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 // CLOCKD_LISTEN is a free port of 127.0.0.1 by default. What clockd logs goes to log.
 func Start(program, file string, log io.Writer, settings ...string) (*Service, error) {
 	s := &Service{process: exec.Command(program, "serve")}
-	s.process.Env = slices.DeleteFunc(os.Environ(),
-		func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") }) // of other tests
-	s.process.Env = append(s.process.Env, "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_DATABASE_URL=sqlite:"+file)
+	s.process.Env = append(Environ(), "CLOCKD_LISTEN=127.0.0.1:0", "CLOCKD_DATABASE_URL=sqlite:"+file)
 	s.process.Env = append(s.process.Env, settings...)
 	s.process.Stderr = log
 	out, err := s.process.StdoutPipe()
@@ -68,6 +66,11 @@ func Start(program, file string, log io.Writer, settings ...string) (*Service, e
 	}
 	s.output.Go(func() { _, _ = io.Copy(io.Discard, lines) })
 	return s, nil
+}
+
+// Environ returns the environment without the settings of clockd that other tests need.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(setting string) bool { return strings.HasPrefix(setting, "CLOCKD_") })
 }
 
 // Stop ends the clockd as SIGINT does, and returns its error.

@@ -9,11 +9,13 @@
 //	/asked {"url"}         the requests of that server: ["PUT /v1/applications/shop/alarms/x"]
 //	/start {"url"}         another clockd, of the caller alone; with url the one that was killed, on its port: {"url"}
 //	/kill {"url"}          kills that clockd
+//	/target {"application", "target"}   changes the target of an application of the clockd of all tests
 //
 // A fault is cut, lose, half, stall, half-ring, copies, or {"status", "headers", "body"}. See package faulty.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +23,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/clockd/clockd/client/internal/clockdtest"
 	"github.com/clockd/clockd/client/internal/faulty"
@@ -35,14 +38,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: run PROGRAM COMMAND...")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2:]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "run:", err)
-		os.Exit(1)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called
 	}
 }
 
 // run returns the error of the command.
-func run(program string, command []string) (err error) {
+func run(ctx context.Context, program string, command []string) (err error) {
 	dir, err := os.MkdirTemp("", "clockd-clients")
 	if err != nil {
 		return err
@@ -57,10 +63,9 @@ func run(program string, command []string) (err error) {
 	c.shared = shared.URL
 	server := httptest.NewServer(c.handler())
 	defer server.Close()
-	tests := exec.Command(command[0], command[1:]...)
+	tests := exec.CommandContext(ctx, command[0], command[1:]...)
 	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
-	tests.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "CLOCKD_") }),
-		"CLOCKD_TEST_SERVER="+shared.URL, "CLOCKD_TEST_CONTROL="+server.URL)
+	tests.Env = append(clockdtest.Environ(), "CLOCKD_TEST_SERVER="+shared.URL, "CLOCKD_TEST_CONTROL="+server.URL)
 	return tests.Run()
 }
 
@@ -91,17 +96,18 @@ func (c *control) handler() http.Handler {
 	mux.HandleFunc("POST /asked", answer(c.asked))
 	mux.HandleFunc("POST /start", answer(c.start))
 	mux.HandleFunc("POST /kill", answer(c.kill))
+	mux.HandleFunc("POST /target", answer(c.target))
 	return mux
 }
 
 // answer returns the handler of a wish.
-func answer[In, Out any](do func(In) (Out, error)) http.HandlerFunc {
+func answer[In, Out any](do func(context.Context, In) (Out, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In
 		err := json.NewDecoder(r.Body).Decode(&in)
 		var out Out
 		if err == nil {
-			out, err = do(in)
+			out, err = do(r.Context(), in)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -111,7 +117,7 @@ func answer[In, Out any](do func(In) (Out, error)) http.HandlerFunc {
 	}
 }
 
-func (c *control) faulty(wished []json.RawMessage) (reference, error) {
+func (c *control) faulty(_ context.Context, wished []json.RawMessage) (reference, error) {
 	faults := make([]faulty.Fault, len(wished))
 	for i, text := range wished {
 		fault, err := faultOf(text)
@@ -161,17 +167,17 @@ func faultOf(text json.RawMessage) (faulty.Fault, error) {
 	return nil, fmt.Errorf("no such fault: %s", text)
 }
 
-func (c *control) asked(of reference) ([]string, error) {
+func (c *control) asked(_ context.Context, of reference) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, known := c.servers[of.URL]
 	if !known {
 		return nil, errors.New("no such server")
 	}
-	return s.Asked(), nil
+	return append([]string{}, s.Asked()...), nil // JSON has no nil
 }
 
-func (c *control) start(killed reference) (reference, error) {
+func (c *control) start(_ context.Context, killed reference) (reference, error) {
 	s, err := c.startClockd(killed.URL)
 	if err != nil {
 		return reference{}, err
@@ -206,7 +212,7 @@ func (c *control) startClockd(killed string) (*clockd, error) {
 	return started, nil
 }
 
-func (c *control) kill(of reference) (struct{}, error) {
+func (c *control) kill(_ context.Context, of reference) (struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, known := c.started[of.URL]
@@ -214,6 +220,24 @@ func (c *control) kill(of reference) (struct{}, error) {
 		return struct{}{}, errors.New("no such clockd")
 	}
 	s.Kill()
+	return struct{}{}, nil
+}
+
+// wishedTarget is the target that an application is to have.
+type wishedTarget struct {
+	Application string `json:"application"`
+	Target      string `json:"target"`
+}
+
+func (c *control) target(ctx context.Context, of wishedTarget) (struct{}, error) {
+	c.mu.Lock()
+	file := c.started[c.shared].file
+	c.mu.Unlock()
+	set := exec.CommandContext(ctx, c.program, "application", "set", of.Application, "--target", of.Target, "--database-url", "sqlite:"+file)
+	set.Env = clockdtest.Environ()
+	if out, err := set.CombinedOutput(); err != nil {
+		return struct{}{}, fmt.Errorf("%w: %s", err, out)
+	}
 	return struct{}{}, nil
 }
 
