@@ -1,0 +1,97 @@
+"""Signatures of webhooks, as Standard Webhooks says (https://www.standardwebhooks.com)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Literal, Protocol, TypeAlias
+
+WebhookFault: TypeAlias = Literal["headers", "time", "signature"]
+
+_TEXTS: dict[WebhookFault, str] = {
+    "headers": "the request has not the headers of a webhook: webhook-id, webhook-timestamp and webhook-signature",
+    "time": "the webhook is too old or too new",
+    "signature": "no signature of the webhook fits",
+}
+
+
+class Headers(Protocol):
+    """The headers of a request, such as a dict or the headers of a web framework."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Returns names, in any case of their letters, and values."""
+
+
+class WebhookError(Exception):
+    """A request is no valid webhook. Respond with 401. The text does not tell the secret or the right signature."""
+
+    fault: WebhookFault
+
+    def __init__(self, fault: WebhookFault) -> None:
+        super().__init__(_TEXTS[fault])
+        self.fault = fault
+
+
+class Verifier:
+    """Checks that requests are webhooks that were signed with any of the secrets.
+
+    Give it the old and the new secret while a secret is changed. A secret is as `clockd application` prints it.
+    """
+
+    def __init__(self, *secrets: str, tolerance: timedelta = timedelta(minutes=5)) -> None:
+        """Takes webhooks whose time differs from now by at most the tolerance. A wrong secret is a ValueError."""
+        if not secrets:
+            raise ValueError("a verifier needs at least one secret")
+        self._keys = [_key(secret) for secret in secrets]
+        self._tolerance = tolerance
+
+    def verify(self, headers: Headers, body: bytes, *, now: datetime | None = None) -> None:
+        """Raises a WebhookError unless the request with these headers and this body is a webhook.
+
+        `body` must be the bytes as they came. The signature covers webhook-id, webhook-timestamp and the body, not the
+        other headers. A valid request may come again with the same webhook-id: handle each id once.
+        """
+        given = {name.lower(): value for name, value in headers.items()}
+        message_id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
+        signatures = given.get("webhook-signature", "")
+        if not message_id or not signatures or not re.fullmatch(r"-?[0-9]{1,19}", timestamp):
+            raise WebhookError("headers")
+        age = (now or datetime.now(UTC)).timestamp() - int(timestamp)
+        if abs(age) > self._tolerance.total_seconds():
+            raise WebhookError("time")
+        signed = f"{message_id}.{timestamp}.".encode() + body
+        for key in self._keys:
+            if _has_signature(signatures, hmac.new(key, signed, hashlib.sha256).digest()):
+                return
+        raise WebhookError("signature")
+
+
+def _key(secret: str) -> bytes:
+    """Returns the key of a secret. The error does not repeat the secret."""
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not secret.startswith("whsec_") or not 24 <= len(key) <= 64:
+        raise ValueError("a secret must be whsec_ and 24 to 64 bytes in base64")
+    return key
+
+
+def _has_signature(signatures: str, want: bytes) -> bool:
+    """Reports whether a signature of the kind v1 is in the list. Others may be of later kinds."""
+    for signature in signatures.split(" "):
+        kind, _, encoded = signature.partition(",")
+        if kind != "v1":
+            continue
+        try:
+            got = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        if hmac.compare_digest(got, want):
+            return True
+    return False
