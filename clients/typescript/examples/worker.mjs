@@ -1,0 +1,9 @@
+// Reserves the rings of the application mail, whose target is pull, until SIGTERM.
+import { Client } from "@clockd/client";
+
+const stop = new AbortController();
+process.once("SIGTERM", () => stop.abort());
+
+await new Client().consume("mail", async (ring) => {
+  console.log(ring.businessId, JSON.stringify(ring.payload)); // the work
+}, { signal: stop.signal, pull: true, concurrency: 16 });
