@@ -53,7 +53,7 @@ BUF       := $(PLAIN) go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
 SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots \
-  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/contract/check tools/examples/check \
+  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/clients/check tools/contract/check tools/examples/check \
   tools/console/check .ci/run
 
 .PHONY: help
@@ -104,6 +104,10 @@ test-tools: ## in the module of the tools: the SQL of store/mysql with TiDB's pa
 .PHONY: test-typescript
 test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, against a clockd on SQLite; needs node and npm
 	tools/typescript/roundtrip
+
+.PHONY: test-clients
+test-clients: build ## the clients in clients/ with a clockd on SQLite whose connections are cut; needs python3, and node with npm
+	tools/clients/check
 
 .PHONY: test-contract
 test-contract: build ## schemathesis makes the requests that /openapi.yaml allows, and others, to a clockd on SQLite; needs python3
