@@ -106,7 +106,7 @@ test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, 
 	tools/typescript/roundtrip
 
 .PHONY: test-clients
-test-clients: build ## the clients in clients/ with a clockd on SQLite whose connections are cut; needs python3, and node with npm
+test-clients: build ## the clients in clients/ with a clockd on SQLite whose connections are cut; needs python3, node with npm, and a JDK with Maven
 	tools/clients/check
 
 .PHONY: test-contract

@@ -1,0 +1,22 @@
+import io.github.clockd.*;
+import java.time.Duration;
+
+/** Sets an alarm, and cancels it. */
+class SetAndCancel {
+  public static void main(String[] args) {
+    Client client = Client.create();
+    AlarmSpec spec =
+        AlarmSpec.after(Duration.ofMinutes(30))
+            .payload(Payload.json("{\"order\": 4711}"))
+            .onlyIf(Condition.ABSENT);
+    Alarm alarm = client.set("shop", "order-4711", spec);
+    System.out.println("rings at " + alarm.ringAt());
+
+    try {
+      System.out.println(client.cancel("shop", "order-4711").state());
+    } catch (ClockdException failed) {
+      if (!failed.code().equals("already_rung")) throw failed;
+      System.out.println("too late: it has rung at " + failed.alarm().map(Alarm::rungAt));
+    }
+  }
+}

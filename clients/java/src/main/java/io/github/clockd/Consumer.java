@@ -1,0 +1,491 @@
+package io.github.clockd;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * Receives the rings of an application, and calls the handler once for each message id, in threads
+ * of its own.
+ *
+ * <p>The handler returns the answer to a ring: null or {@link Answer#ack} for work that is done,
+ * {@link Answer#release}, {@link Answer#bury}, or {@link Answer#NONE}. If it throws, there is no
+ * answer: the alarm rings again after its ackTimeout. A ring without ackTimeout needs no answer,
+ * and is lost if the work fails.
+ *
+ * <pre>
+ *   connect ──▶ read ──▶ ring ──▶ wait for a handler ──▶ handle ──▶ answer
+ *      ▲         │ end, error, 50 s of silence            (only if the ring needs one)
+ *      └─ pause ◀┘
+ * </pre>
+ */
+public final class Consumer implements AutoCloseable {
+  /** Longest silence of a stream. The service sends a comment every 15 s. */
+  private static final Duration SILENCE = Duration.ofSeconds(50);
+
+  private static final int MOST_RESERVED = 64;
+  private static final Logger LOGGER = Logger.getLogger("io.github.clockd");
+
+  private final Client client;
+  private final String application;
+  private final Function<Ring, Answer> handler;
+  private final int concurrency;
+  private final boolean pull;
+  private final int readAhead;
+  private final Duration drain;
+  private final java.util.function.Consumer<Fault> onFault;
+  private final Memory memory;
+
+  // guarded by this
+  private final Queue<Ring> waiting =
+      new ArrayDeque<>(); // rings that were read and wait for a handler
+  private int handling; // calls of the handler
+  private boolean stopped;
+  private boolean over; // whether the handlers end
+  private boolean returned; // whether run has returned
+  private ClockdException refused; // null: the service has not refused
+  private Thread source; // reads rings; null before run
+  private InputStream open; // the stream that it reads; null: none
+
+  // of the source alone
+  private String lastId =
+      ""; // of the last event whose ring was handed over, from which the next stream resumes
+  private boolean arrived; // whether a ring has come since the last pause
+
+  private Consumer(Builder b) {
+    client = b.client;
+    application = b.application;
+    handler = b.handler;
+    concurrency = b.concurrency;
+    pull = b.pull;
+    readAhead = b.readAhead;
+    drain = b.drain;
+    onFault = b.onFault;
+    memory = new Memory(b.memory);
+  }
+
+  /** Makes consumers. */
+  public static final class Builder {
+    private final Client client;
+    private final String application;
+    private final Function<Ring, Answer> handler;
+    private int concurrency = 1;
+    private boolean pull;
+    private int readAhead = 100;
+    private int memory = 100_000;
+    private Duration drain = Duration.ofSeconds(10);
+    private java.util.function.Consumer<Fault> onFault = Consumer::log;
+
+    Builder(Client client, String application, Function<Ring, Answer> handler) {
+      this.client = client;
+      this.application = application;
+      this.handler = handler;
+    }
+
+    /** Calls of the handler at once; default 1: rings are handled in the order of their arrival. */
+    public Builder concurrency(int threads) {
+      concurrency = threads;
+      return this;
+    }
+
+    /**
+     * Reserve rings, for an application whose target is pull. Default: read them from the service's
+     * stream.
+     */
+    public Builder pull() {
+      pull = true;
+      return this;
+    }
+
+    /** Most rings of a stream that were read and wait for the handler; default 100. */
+    public Builder readAhead(int rings) {
+      readAhead = rings;
+      return this;
+    }
+
+    /** Message ids that are remembered, to recognize copies; default 100,000. */
+    public Builder memory(int ids) {
+      memory = ids;
+      return this;
+    }
+
+    /** Time for the rings that were read, after the stop; default 10 s. */
+    public Builder drain(Duration time) {
+      drain = time;
+      return this;
+    }
+
+    /**
+     * Is told each fault after which the consumer goes on, by several threads. Default: a logger
+     * warns.
+     */
+    public Builder onFault(java.util.function.Consumer<Fault> listener) {
+      onFault = listener;
+      return this;
+    }
+
+    /** Returns the consumer. */
+    public Consumer build() {
+      if (concurrency < 1 || readAhead < 1 || memory < 1) {
+        throw ClockdException.invalid(
+            "concurrency", "concurrency, readAhead and memory must be at least 1");
+      }
+      return new Consumer(this);
+    }
+
+    /** Builds the consumer, and runs it in this thread. */
+    public void run() {
+      build().run();
+    }
+  }
+
+  private static void log(Fault fault) {
+    LOGGER.log(
+        Level.WARNING,
+        fault.text(),
+        fault.cause() instanceof ClockdException ? null : fault.cause());
+  }
+
+  /**
+   * Handles rings until {@link #stop} or an interrupt, and then the rings that were read. It goes
+   * on after each end of a connection. It throws a {@link ClockdException} if the service refuses
+   * the application, if the URL leads to another program, or if rings are left after the drain. It
+   * runs once.
+   */
+  public void run() {
+    synchronized (this) {
+      if (source != null) throw new IllegalStateException("the consumer runs already");
+      source = thread("source", this::readRings);
+    }
+    List<Thread> threads = new ArrayList<>();
+    for (int i = 1; i <= concurrency; i++) threads.add(thread("handler-" + i, this::handleRings));
+    threads.forEach(Thread::start);
+    source.start();
+    boolean interrupted = awaitEnd();
+    stop();
+    int left = drained();
+    threads.forEach(Thread::interrupt); // waits for a ring, or works too long
+    hasReturned();
+    if (interrupted) Thread.currentThread().interrupt();
+    if (refused != null) throw refused;
+    if (left > 0) {
+      String text =
+          "rings of "
+              + application
+              + " that were read and not handled within "
+              + drain.toMillis() / 1000.0
+              + " s: "
+              + left;
+      throw ClockdException.broken(text, false, false, null);
+    }
+  }
+
+  private Thread thread(String name, Runnable work) {
+    var thread = new Thread(work, "clockd-" + application + "-" + name);
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  /**
+   * Waits until the consumer was stopped, or the service has refused it. It reports an interrupt,
+   * which ends the wait.
+   */
+  private synchronized boolean awaitEnd() {
+    while (!stopped) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Ends {@link #run}. Any thread may call it. */
+  public void stop() {
+    InputStream reading;
+    synchronized (this) {
+      stopped = true;
+      notifyAll();
+      if (source != null) source.interrupt();
+      reading = open;
+    }
+    close(reading); // a read does not notice the interrupt
+  }
+
+  /** Ends {@link #run}, and waits until it returns. A handler must not call it. */
+  @Override
+  public void close() {
+    stop();
+    synchronized (this) {
+      try {
+        while (source != null && !returned) wait();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private synchronized void hasReturned() {
+    returned = true;
+    notifyAll();
+  }
+
+  private static void close(InputStream stream) {
+    try {
+      if (stream != null) stream.close();
+    } catch (IOException e) {
+      // it is over in any case
+    }
+  }
+
+  /** Notes the stream that is read. A consumer that was stopped meanwhile closes it. */
+  private void reading(InputStream stream) {
+    synchronized (this) {
+      open = stream;
+      if (!stopped) return;
+    }
+    close(stream);
+  }
+
+  private synchronized boolean isStopped() {
+    return stopped;
+  }
+
+  /** Waits for the rings that were read, and returns the number of rings that are not handled. */
+  private synchronized int drained() {
+    long ends = System.nanoTime() + drain.toNanos();
+    try {
+      for (long left; waiting.size() + handling > 0 && (left = ends - System.nanoTime()) > 0; ) {
+        TimeUnit.NANOSECONDS.timedWait(this, left);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt(); // do not wait longer
+    }
+    over = true;
+    notifyAll();
+    return waiting.size() + handling;
+  }
+
+  /**
+   * Reads streams, or reserves rings, until the consumer is stopped, or the service refuses that
+   * for good.
+   */
+  private void readRings() {
+    var timer = Executors.newSingleThreadScheduledExecutor(task -> thread("silence", task));
+    try {
+      int n = 0;
+      while (!isStopped()) n = readOnce(timer, n);
+    } catch (ClockdException e) {
+      refuse(e);
+    } finally {
+      timer.shutdownNow();
+    }
+  }
+
+  private synchronized void refuse(ClockdException e) {
+    if (stopped) return; // it is the end of the request
+    refused = e;
+    stopped = true;
+    notifyAll();
+  }
+
+  /** Reads one stream, or reserves once. It returns the number of failures without a ring. */
+  private int readOnce(ScheduledExecutorService timer, int failures) {
+    long began = System.nanoTime();
+    arrived = false;
+    try {
+      if (pull) reserve();
+      else stream(timer);
+      return 0;
+    } catch (ClockdException failed) {
+      if (isStopped()
+          || !failed.again()
+              && failed.status() < 500
+              && !failed.code().equals("rings_go_elsewhere")) throw failed;
+      tell(
+          (pull ? "reserve of " : "stream of ") + application + ": " + failed.getMessage(),
+          failed,
+          null);
+      boolean isFirst = arrived || System.nanoTime() - began > Calls.LONGEST_WAIT.toNanos();
+      int n = isFirst ? 1 : failures + 1;
+      Client.pause(Calls.pauseOfStream(n, failed.retryAfter()));
+      return n;
+    }
+  }
+
+  /** Hands over the rings of one stream. It ends with an error. */
+  private void stream(ScheduledExecutorService timer) {
+    HttpResponse<InputStream> response = client.openStream(application, lastId);
+    try (InputStream body = response.body()) {
+      reading(body);
+      check(response, body);
+      var events = new EventReader(new WatchedStream(body, timer, SILENCE));
+      for (EventReader.Event event; (event = events.next()) != null; ) {
+        if (event.type().equals("ring") && event.data() != null)
+          take(Ring.fromJson(event.data())); // others are of a later version of the service
+        lastId = event.id();
+      }
+      throw ClockdException.broken("the service ended the stream", true, false, null);
+    } catch (IOException e) {
+      throw Calls.broken(e);
+    } catch (IllegalArgumentException e) {
+      throw ClockdException.unreadable(response.statusCode(), false, e);
+    } finally {
+      reading(null);
+    }
+  }
+
+  /** Throws the refusal of a stream. */
+  private void check(HttpResponse<InputStream> response, InputStream body) throws IOException {
+    if (response.statusCode() != 200) {
+      String retryAfter = response.headers().firstValue("Retry-After").orElse("");
+      throw Calls.refusal(
+          new Calls.Response(
+              response.statusCode(), retryAfter, body.readNBytes(Calls.RESPONSE_BYTES)));
+    }
+    String type = response.headers().firstValue("Content-Type").orElse("").split(";")[0].strip();
+    if (!type.equals("text/event-stream"))
+      throw new IllegalArgumentException("it is \"" + type + "\", not a stream of events");
+    if (response.headers().firstValue("X-Clockd-Resumed").orElse("").equals("false")) {
+      tell(
+          "stream of "
+              + application
+              + ": this node of the service cannot resume the stream: rings without ackTimeout that"
+              + " were on their way may be lost",
+          null,
+          null);
+    }
+  }
+
+  /** Reserves rings for the handlers that have none. */
+  private void reserve() {
+    int free = awaitFree();
+    for (Ring ring :
+        client.reserve(application, Math.min(free, MOST_RESERVED), Duration.ofSeconds(20)))
+      take(ring);
+  }
+
+  /** Waits until a handler has no ring, and returns the number of such handlers. */
+  private synchronized int awaitFree() {
+    while (waiting.size() + handling >= concurrency) await();
+    return concurrency - waiting.size() - handling;
+  }
+
+  /** Hands over a ring. It waits while as many rings as may be read ahead wait for a handler. */
+  private synchronized void take(Ring ring) {
+    while (!pull && waiting.size() >= readAhead) await();
+    arrived = true;
+    waiting.add(ring);
+    notifyAll();
+  }
+
+  private synchronized void await() {
+    try {
+      wait();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw ClockdException.broken("the thread was interrupted", false, false, e);
+    }
+  }
+
+  /** Handles rings until the consumer is over. */
+  private void handleRings() {
+    for (Ring ring; (ring = begin()) != null; ) {
+      try {
+        handleOnce(ring);
+      } finally {
+        end();
+      }
+    }
+  }
+
+  private synchronized Ring begin() {
+    while (!over && waiting.isEmpty()) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        // over says whether to end
+      }
+    }
+    if (over) return null;
+    handling++;
+    Ring ring = waiting.remove();
+    notifyAll();
+    return ring;
+  }
+
+  private synchronized void end() {
+    handling--;
+    notifyAll();
+  }
+
+  /**
+   * Calls the handler, unless the ring is a copy, and answers. A copy whose answer was not accepted
+   * repeats the answer.
+   */
+  private void handleOnce(Ring ring) {
+    var known = memory.begin(ring.messageId());
+    Answer unsent = known.unsent();
+    if (known.state() == Memory.State.NEW) {
+      unsent = answerOf(ring);
+      memory.end(ring.messageId(), unsent);
+    }
+    if (unsent == null) return;
+    String name =
+        "ring " + ring.messageId() + " of " + ring.application() + "/" + ring.businessId();
+    try {
+      if (ring.ackTimeout() != null) client.answer(ring.application(), ring.messageId(), unsent);
+      else if (!unsent.kind.equals("ack"))
+        tell(
+            name + ": " + unsent.kind + " has no effect, because the alarm has no ackTimeout",
+            null,
+            ring);
+    } catch (ClockdException failed) {
+      tell("answer to " + name + ": " + failed.getMessage(), failed, ring);
+      if (failed.again()) return;
+    }
+    memory.end(ring.messageId(), null);
+  }
+
+  /** Returns the answer of the handler; null: there is none. */
+  private Answer answerOf(Ring ring) {
+    try {
+      Answer answer = handler.apply(ring);
+      if (answer == null) return Answer.ack();
+      return answer.kind.isEmpty() ? null : answer;
+    } catch (Exception e) {
+      tell(
+          "handler of ring "
+              + ring.messageId()
+              + " of "
+              + ring.application()
+              + "/"
+              + ring.businessId()
+              + ": "
+              + e,
+          e,
+          ring);
+      return null;
+    }
+  }
+
+  private void tell(String text, Throwable cause, Ring ring) {
+    try {
+      onFault.accept(new Fault(text, cause, ring));
+    } catch (RuntimeException e) {
+      LOGGER.log(Level.WARNING, "onFault has failed for: " + text, e);
+    }
+  }
+}

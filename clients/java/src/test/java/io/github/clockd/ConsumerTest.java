@@ -1,0 +1,315 @@
+package io.github.clockd;
+
+import static io.github.clockd.Service.SERVER;
+import static io.github.clockd.Service.busy;
+import static io.github.clockd.Service.faulty;
+import static io.github.clockd.Service.response;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.function.Function;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Consumers, with streams that are cut and a clockd that is killed. */
+@Timeout(120)
+class ConsumerTest {
+  private static final AlarmSpec SOON = AlarmSpec.after(Duration.ZERO).onlyIf(Condition.ABSENT);
+  private static final AlarmSpec ACKED = SOON.ackTimeout(Duration.ofHours(1));
+  private static final Function<Ring, Answer> DONE = ring -> null;
+
+  private final String app = Service.application();
+  private final List<Consuming> started = new ArrayList<>();
+
+  /** A consumer that a test has started. It ends with the test. */
+  private final class Consuming {
+    final BlockingQueue<Ring> rings = new LinkedBlockingQueue<>();
+    final BlockingQueue<Fault> faults = new LinkedBlockingQueue<>();
+    final Consumer consumer;
+    final Thread thread;
+    volatile Throwable error;
+
+    Consuming(
+        Client client,
+        String application,
+        Function<Ring, Answer> handler,
+        UnaryOperator<Consumer.Builder> options) {
+      var builder =
+          client.consumer(
+              application,
+              ring -> {
+                rings.add(ring);
+                return handler.apply(ring);
+              });
+      consumer = options.apply(builder.onFault(faults::add)).build();
+      thread =
+          new Thread(
+              () -> {
+                try {
+                  consumer.run();
+                } catch (RuntimeException e) {
+                  error = e;
+                }
+              });
+      thread.start();
+      started.add(this);
+    }
+
+    void end() throws InterruptedException {
+      thread.join();
+    }
+
+    void stop() throws InterruptedException {
+      consumer.stop();
+      end();
+    }
+  }
+
+  private Consuming consume(String url, Function<Ring, Answer> handler) {
+    return new Consuming(Service.builder(url).build(), app, handler, b -> b);
+  }
+
+  @AfterEach
+  void stopConsumers() throws InterruptedException {
+    for (Consuming c : started) c.stop();
+  }
+
+  private void set(AlarmSpec spec, String... ids) {
+    for (String id : ids) Service.client().set(app, id, spec);
+  }
+
+  /** Waits until the alarm has the state. */
+  private static Alarm awaitAlarm(String url, String app, String id, String state) {
+    var client = Service.builder(url).build();
+    while (true) {
+      Alarm alarm = client.get(app, id);
+      if (alarm.state().equals(state)) return alarm;
+    }
+  }
+
+  private Alarm awaitAlarm(String id, String state) {
+    return awaitAlarm(SERVER, app, id, state);
+  }
+
+  @Test
+  void ringsArriveAsTheyWereSet() throws InterruptedException {
+    Map<String, Payload> payloads =
+        Map.of(
+            "json",
+            Payload.json("{\"order\":4711}"),
+            "text",
+            Payload.text("a\nb"),
+            "bytes",
+            Payload.bytes(new byte[] {0, -1}));
+    payloads.forEach((id, payload) -> set(SOON.payload(payload), id));
+    var consuming = consume(SERVER, DONE);
+    for (int n = 0; n < 3; n++) {
+      Ring ring = consuming.rings.take();
+      assertEquals(payloads.get(ring.businessId()), ring.payload());
+      assertEquals(
+          List.of(app, 1L, 1L), List.of(ring.application(), ring.generation(), ring.ringNo()));
+      assertNull(ring.ackTimeout());
+    }
+  }
+
+  @Test
+  void handlerSaysHowRingsAreAnswered() throws InterruptedException {
+    Function<Ring, Answer> handler =
+        ring ->
+            switch (ring.businessId()) {
+              case "fails" -> throw new IllegalStateException("no database");
+              case "buried" -> Answer.bury().reason("broken").by("test");
+              case "released" -> Answer.release(Duration.ofHours(1)).reason("later");
+              default -> null;
+            };
+    var consuming = new Consuming(Service.client(), app, handler, b -> b.concurrency(4));
+    set(ACKED, "done", "buried", "released", "fails");
+    assertEquals("worker-7", awaitAlarm("done", "rung").answeredBy());
+    assertEquals("test", awaitAlarm("buried", "dead").answeredBy());
+    assertEquals("release", awaitAlarm("released", "scheduled").answer());
+    Fault fault = consuming.faults.take();
+    assertEquals("fails", fault.ring().businessId());
+    assertInstanceOf(IllegalStateException.class, fault.cause());
+    assertNull(awaitAlarm("fails", "ringing").answer());
+  }
+
+  @Test
+  void answerWithoutEffectIsTold() throws InterruptedException {
+    var consuming = consume(SERVER, ring -> Answer.bury());
+    set(SOON, "x");
+    assertTrue(consuming.faults.take().text().contains("bury has no effect"));
+  }
+
+  // The stream is cut in the middle of a ring. The next one resumes it, so the ring comes again at
+  // once.
+  @Test
+  void consumerGoesOnAfterCutStreams() throws InterruptedException {
+    String url = faulty("cut", response(503, "<html>", Map.of()), "stall", "half-ring");
+    var client = Service.builder(url).tryTimeout(Duration.ofSeconds(1)).build();
+    var consuming = new Consuming(client, app, DONE, b -> b);
+    // java.net.http itself repeats a GET whose connection is cut
+    for (String text : List.of("status 503", "not respond within 1.0 s")) {
+      String got = consuming.faults.take().text();
+      assertTrue(got.contains(text), got);
+    }
+    set(ACKED, "x");
+    assertEquals(1, consuming.rings.take().ringNo());
+    assertEquals(1, awaitAlarm("x", "rung").ringNo());
+  }
+
+  @Test
+  void eachMessageIdIsHandledOnce() throws InterruptedException {
+    var consuming = consume(faulty("copies"), DONE);
+    set(ACKED, "a", "b");
+    awaitAlarm("b", "rung");
+    set(SOON, "c"); // behind the copies
+    Set<String> ids = new TreeSet<>();
+    for (int n = 0; n < 3; n++) ids.add(consuming.rings.take().businessId());
+    consuming.stop();
+    assertEquals(Set.of("a", "b", "c"), ids);
+    assertEquals(0, consuming.rings.size());
+    assertNull(consuming.error);
+  }
+
+  @Test
+  void consumerOutlastsAKilledClockd() throws InterruptedException {
+    String url = Service.start();
+    var client = Service.builder(url).build();
+    var consuming = new Consuming(client, "shop", DONE, b -> b);
+    client.set("shop", "before", ACKED);
+    assertEquals("before", consuming.rings.take().businessId());
+    awaitAlarm(url, "shop", "before", "rung");
+    Service.kill(url);
+    assertTrue(consuming.faults.take().text().contains("stream of shop"));
+    Service.startAgain(url);
+    client.set("shop", "after", ACKED);
+    assertEquals("after", consuming.rings.take().businessId());
+    awaitAlarm(url, "shop", "after", "rung");
+    consuming.stop();
+    Service.kill(url);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void workerReservesRings(int concurrency) throws InterruptedException {
+    Service.target(app, "pull");
+    set(ACKED, "a", "b", "c", "d", "e");
+    var client = Service.builder(faulty("cut", "lose", busy("overloaded"))).build();
+    var consuming = new Consuming(client, app, DONE, b -> b.pull().concurrency(concurrency));
+    for (int n = 0; n < 5; n++) assertTrue("abcde".contains(consuming.rings.take().businessId()));
+  }
+
+  @Test
+  void refusalEndsTheConsumer() throws InterruptedException {
+    var events =
+        response(200, "event: ring\ndata: {}\n\n", Map.of("Content-Type", "text/event-stream"));
+    for (String url :
+        List.of(
+            faulty(response(403, "<html>", Map.of())),
+            faulty(response(200, "<html>", Map.of())),
+            faulty(events))) {
+      var consuming = consume(url, DONE);
+      consuming.end();
+      assertEquals("", assertInstanceOf(ClockdException.class, consuming.error).code());
+    }
+    var wrong = new Consuming(Service.client(), "-", DONE, b -> b);
+    wrong.end();
+    assertEquals(
+        "invalid_application", assertInstanceOf(ClockdException.class, wrong.error).code());
+  }
+
+  @Test
+  void ringsThatWereReadAreHandledAfterTheStop() throws InterruptedException {
+    var goOn = new CountDownLatch(1);
+    set(ACKED, "a");
+    var consuming =
+        consume(
+            SERVER,
+            ring -> {
+              await(goOn);
+              return null;
+            });
+    consuming.rings.take();
+    consuming.consumer.stop();
+    goOn.countDown();
+    consuming.end();
+    assertNull(consuming.error);
+    assertEquals("ack", awaitAlarm("a", "rung").answer());
+  }
+
+  @Test
+  void ringsThatAreLeftAreCounted() throws InterruptedException {
+    var interrupted = new CountDownLatch(1);
+    set(ACKED, "a");
+    var consuming =
+        new Consuming(
+            Service.client(),
+            app,
+            ring -> {
+              try {
+                new CountDownLatch(1).await();
+              } catch (InterruptedException e) {
+                interrupted.countDown();
+              }
+              return Answer.NONE;
+            },
+            b -> b.drain(Duration.ofMillis(50)));
+    consuming.rings.take();
+    consuming.stop();
+    assertEquals(
+        "rings of " + app + " that were read and not handled within 0.05 s: 1",
+        consuming.error.getMessage());
+    interrupted.await();
+  }
+
+  @Test
+  void interruptOfItsThreadEndsTheConsumer() throws InterruptedException {
+    set(ACKED, "a");
+    var consuming = consume(SERVER, DONE);
+    awaitAlarm("a", "rung");
+    consuming.thread.interrupt();
+    consuming.end();
+    assertNull(consuming.error);
+    consuming.consumer.stop();
+  }
+
+  @Test
+  void closeWaitsForTheHandlers() throws InterruptedException {
+    set(ACKED, "a");
+    var consuming = consume(SERVER, DONE);
+    consuming.rings.take();
+    consuming.consumer.close();
+    assertEquals("rung", Service.client().get(app, "a").state());
+    consuming.consumer.close();
+  }
+
+  @Test
+  void consumerThatWasStoppedBeforeReturns() {
+    var consumer = Service.client().consumer(app, DONE).build();
+    consumer.stop();
+    consumer.run();
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+}
