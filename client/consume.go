@@ -27,8 +27,8 @@ type Consumer struct {
 	Memory      int           // message ids that are remembered, to recognize copies; default 100,000, which take about 10 MB
 	Drain       time.Duration // time for the rings that were read, after the end of the context; default 10 s
 	// Failed is told each fault after which Consume goes on: a stream that ended, that could not be opened or not be
-	// resumed, and an answer that was not accepted. The error wraps an *Error. Several goroutines may call Failed at
-	// once. Default: faults are ignored.
+	// resumed, a ring that cannot be read, and an answer that was not accepted. The error wraps an *Error. Several
+	// goroutines may call Failed at once. Default: faults are ignored.
 	Failed func(error)
 }
 

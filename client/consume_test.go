@@ -275,8 +275,6 @@ func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
 			faulty.Respond(200, "<html>"),
 		}, "", 200},
 		"proxy": {"shop", []faulty.Fault{faulty.Respond(429, ""), faulty.Respond(502, ""), faulty.Respond(403, "<html>")}, "", 403},
-		"broken ring": {"shop", []faulty.Fault{faulty.Respond(200, "event: ring\ndata: {}\n\n", "Content-Type", "text/event-stream")},
-			"", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server := dialFaulty(t, c2.faults)
@@ -291,6 +289,26 @@ func TestConsumerEndsWhenTheServiceRefusesForGood(t *testing.T) {
 	if err := dial(t, serverURL).Consume(t.Context(), "shop", client.Consumer{}); err == nil {
 		t.Error("a consumer without Handle is accepted")
 	}
+}
+
+func TestConsumerSkipsARingThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	app := applicationOf(t)
+	broken := faulty.Respond(200, "event: ring\nid: 7\ndata: {}\n\n", "Content-Type", "text/event-stream")
+	c, _ := dialFaulty(t, []faulty.Fault{broken})
+	k := consume(t, c, app, acked)
+	ringSoon(t, app, client.Set{AckTimeout: time.Hour}, "x")
+	if r := <-k.rings; r.BusinessID != "x" {
+		t.Errorf("%+v", r)
+	}
+	if err := k.stop(); err != nil {
+		t.Error(err)
+	}
+	faults := k.faulted()
+	if len(faults) < 2 || !strings.Contains(faults[0].Error(), "ring 7: ") {
+		t.Errorf("faults %v", faults)
+	}
+	refused(t, faults[0], "")
 }
 
 // pipedStream is the client of a service that a test plays in a bubble: it writes the events of each stream, and sees

@@ -243,6 +243,7 @@ func TestContractOfSets(t *testing.T) {
 		Body    json.RawMessage
 		Headers map[string]string
 		Repeat  string
+		Refused string
 	}](t, "sets") {
 		t.Run(c.Name, func(t *testing.T) {
 			client := played(t, func(r *http.Request) (*http.Response, error) {
@@ -261,7 +262,14 @@ func TestContractOfSets(t *testing.T) {
 				return playedResponse(http.StatusOK, http.Header{}, alarmJSON), nil
 			})
 			s := c.Set.set(t)
-			if _, err := client.Set(t.Context(), "shop", "x", s); err != nil {
+			_, err := client.Set(t.Context(), "shop", "x", s)
+			if c.Refused != "" {
+				if e, ok := errors.AsType[*Error](err); !ok || e.Field != c.Refused || e.Code != CodeInvalidValue {
+					t.Errorf("%v, want a refusal of %s", err, c.Refused)
+				}
+				return
+			}
+			if err != nil {
 				t.Error(err)
 			}
 			if got := map[bool]string{true: "always", false: "never"}[s.repeatable()]; got != c.Repeat {

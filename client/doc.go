@@ -88,6 +88,7 @@
 //	response too slow         the try ends after WithTryTimeout and is repeated       none needed
 //	stream of changes breaks  Apply returns the results so far, then the error        the caller repeats the changes without a result
 //	stream of rings ends      rings in an unfinished write ring again                 Consume connects again
+//	ring cannot be read       it is skipped; with AckTimeout the alarm rings again    a person: Failed tells the ring
 //	rings go elsewhere (409)  no rings                                                Consume connects again, until the target is the stream
 //	answer not accepted       the alarm rings again after its AckTimeout              Handle gets that ring, under a new message id
 //	handlers are slow         the stream is not read; the service may end it          Consume connects again

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -72,6 +73,9 @@ func (c *Client) Set(ctx context.Context, application, businessID string, s Set)
 		return nil, failed
 	}
 	header := s.If.header()
+	if strings.ContainsFunc(s.Traceparent, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, invalid("traceparent", "the trace context has a character that no header has")
+	}
 	if s.Traceparent != "" {
 		if header == nil {
 			header = http.Header{}

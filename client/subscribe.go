@@ -77,10 +77,12 @@ func (s *subscription) stream(ctx context.Context) (rings int, failed *Error) {
 		if e.kind == "ring" && len(e.data) > 0 { // others are of a later version of the service
 			r := new(Ring)
 			if err := r.UnmarshalJSON(e.data); err != nil {
-				return rings, unreadable(http.StatusOK, fmt.Errorf("ring: %w", err))
+				err = unreadable(http.StatusOK, fmt.Errorf("ring %s: %w", e.id, err))
+				s.failed(fmt.Errorf("stream of %s: %w", s.application, err))
+			} else {
+				rings++
+				s.take(r)
 			}
-			rings++
-			s.take(r)
 		}
 		s.lastID = e.id
 	}
