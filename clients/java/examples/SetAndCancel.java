@@ -1,14 +1,13 @@
 import io.github.clockd.*;
 import java.time.Duration;
+import java.time.Instant;
 
 /** Sets an alarm, and cancels it. */
 class SetAndCancel {
   public static void main(String[] args) {
     Client client = Client.create();
-    AlarmSpec spec =
-        AlarmSpec.after(Duration.ofMinutes(30))
-            .payload(Payload.json("{\"order\": 4711}"))
-            .onlyIf(Condition.ABSENT);
+    Instant deadline = Instant.now().plus(Duration.ofMinutes(30));
+    AlarmSpec spec = AlarmSpec.at(deadline).payload(Payload.json("{\"order\": 4711}"));
     Alarm alarm = client.set("shop", "order-4711", spec);
     System.out.println("rings at " + alarm.ringAt());
 

@@ -33,12 +33,13 @@ class Webhook {
   static int handle(HttpExchange exchange) throws IOException {
     var headers = exchange.getRequestHeaders();
     byte[] body = exchange.getRequestBody().readAllBytes();
+    String messageId;
     try {
-      verifier.verify(headers::getFirst, body);
+      messageId = verifier.verify(headers::getFirst, body);
     } catch (WebhookException e) {
       return 401;
     }
-    if (seen.add(headers.getFirst("webhook-id"))) { // the work
+    if (seen.add(messageId)) { // the work
       String id =
           URLDecoder.decode(headers.getFirst("x-clockd-business-id"), StandardCharsets.UTF_8);
       System.out.println(id + " " + new String(body, StandardCharsets.UTF_8));

@@ -1,4 +1,4 @@
-"""Receives the rings of the application shop from the stream, until SIGTERM."""
+"""Receives the rings of the application shop from the stream, until Ctrl-C or SIGTERM."""
 
 import signal
 
@@ -12,5 +12,6 @@ def cancel_order(ring: clockd.Ring) -> clockd.Answer | None:
 
 with clockd.Client(name="worker-7") as client:
     consumer = client.consumer("shop", cancel_order, concurrency=4)
-    signal.signal(signal.SIGTERM, lambda *_: consumer.stop())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: consumer.stop())
     consumer.run()

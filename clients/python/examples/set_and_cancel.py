@@ -1,11 +1,11 @@
 """Sets an alarm, and cancels it."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import clockd
 
 with clockd.Client() as client:
-    alarm = client.set("shop", "order-4711", delay=timedelta(minutes=30), payload={"order": 4711}, only_if="absent")
+    alarm = client.set("shop", "order-4711", ring_at=datetime.now(UTC) + timedelta(minutes=30), payload={"order": 4711})
     print("rings at", alarm.ring_at)
 
     try:

@@ -16,13 +16,13 @@ class Rings(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         try:
-            verifier.verify(self.headers, body)
+            message_id = verifier.verify(self.headers, body)
         except clockd.WebhookError as error:
             self.send_error(401, str(error))
             return
-        if self.headers["webhook-id"] not in seen:
+        if message_id not in seen:
             print(unquote(self.headers["x-clockd-business-id"]), body.decode(), flush=True)  # the work
-            seen.add(self.headers["webhook-id"])
+            seen.add(message_id)
         self.send_response(204)
         self.end_headers()
 

@@ -1,4 +1,4 @@
-"""Reserves the rings of the application mail, whose target is pull, with asyncio, until SIGTERM."""
+"""Reserves the rings of the application mail, whose target is pull, with asyncio, until Ctrl-C or SIGTERM."""
 
 import asyncio
 import signal
@@ -13,7 +13,8 @@ async def send_mail(ring: clockd.Ring) -> None:
 async def main() -> None:
     async with clockd.AsyncClient() as client:
         worker = client.consumer("mail", send_mail, pull=True, concurrency=16)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, worker.stop)
         await worker.run()
 
 

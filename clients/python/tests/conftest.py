@@ -77,7 +77,16 @@ class AsyncInThread:
 
     def consumer(self, application: str, handle: Callable[[clockd.Ring], Any], **options: Any) -> AsyncConsumerInThread:
         async def awaited(ring: clockd.Ring) -> Any:
-            return await asyncio.to_thread(handle, ring)
+            def call() -> tuple[Any, BaseException | None]:
+                try:
+                    return handle(ring), None
+                except BaseException as error:  # a thread cannot hand over each of them
+                    return None, error
+
+            answer, error = await asyncio.to_thread(call)
+            if error is not None:
+                raise error
+            return answer
 
         return AsyncConsumerInThread(self._loop, self._client.consumer(application, awaited, **options))
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -76,7 +77,13 @@ def value_of(name: str, value: Any) -> tuple[str, Any]:
 
 @named(CONTRACT["sets"])
 def test_sets(case: dict[str, Any]) -> None:
-    request = _call.set_request("shop", clockd.Set("x", **dict(value_of(n, v) for n, v in case["set"].items())))
+    fields = dict(value_of(n, v) for n, v in case["set"].items())
+    if "refused" in case:
+        with pytest.raises(clockd.ClockdError) as caught:
+            _call.set_request("shop", clockd.Set("x", **fields))
+        assert (caught.value.code, caught.value.field) == ("invalid_value", case["refused"])
+        return
+    request = _call.set_request("shop", clockd.Set("x", **fields))
     assert request.body is not None
     assert json.loads(request.body) == case["body"]
     assert dict(request.headers) == case.get("headers", {})
@@ -189,10 +196,10 @@ def test_events(case: dict[str, Any], size: int) -> None:
 def test_rings(case: dict[str, Any]) -> None:
     want = case["want"]
     if want is None:
-        with pytest.raises(clockd.ClockdError):
-            _call.read_event(case["json"])
+        with pytest.raises(ValueError):
+            clockd.Ring.from_json(case["json"])
         return
-    ring = _call.read_event(case["json"])
+    ring = clockd.Ring.from_json(case["json"])
     kinds = {"payload": "json", "text": "text", "data_base64": "bytes"}
     for name, value in want.items():
         if name == "occurrence":
@@ -226,8 +233,32 @@ def test_webhooks(case: dict[str, Any]) -> None:
     body = case.get("body", common["body"]).encode()
     fault = "valid"
     try:
-        verifier.verify(headers, body, now=EPOCH + timedelta(seconds=case["now_s"]))
+        message_id = verifier.verify(headers, body, now=EPOCH + timedelta(seconds=case["now_s"]))
+        assert message_id == common["headers"]["webhook-id"]
     except clockd.WebhookError as error:
         fault = error.fault
         assert not re.search(r"whsec_|v1,", str(error))
     assert fault == case["want"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("name", CONTRACT["webhooks"]["headers"])
+def test_header_that_occurs_twice_is_no_webhook(name: str, first: bool) -> None:
+    common = CONTRACT["webhooks"]
+    pairs = list(common["headers"].items())
+    pairs.insert(0 if first else len(pairs), (name.upper(), "other"))
+    headers = Message()
+    for header, value in pairs:
+        headers[header] = value
+    with pytest.raises(clockd.WebhookError) as caught:
+        clockd.Verifier(common["published"]).verify(
+            headers, common["body"].encode(), now=EPOCH + timedelta(seconds=1614265330)
+        )
+    assert caught.value.fault == "headers"
+
+
+def test_event_of_empty_lines_is_bounded() -> None:
+    reader = EventReader()
+    with pytest.raises(ValueError, match="more than"):
+        for _ in range(20):
+            list(reader.feed(b"data\n" * (1 << 20)))

@@ -2,7 +2,8 @@
 import { Client, ClockdError } from "@clockd/client";
 
 const client = new Client();
-const alarm = await client.set("shop", "order-4711", { delay: "30m", payload: { order: 4711 }, onlyIf: "absent" });
+const ringAt = new Date(Date.now() + 30 * 60_000);
+const alarm = await client.set("shop", "order-4711", { ringAt, payload: { order: 4711 } });
 console.log("rings at", alarm.ringAt);
 
 try {

@@ -184,12 +184,18 @@ export function readRing(value: unknown): Ring {
 
 /** Reads the result of one change. */
 export function readResult(value: unknown): Result {
-  const m = members(value, "business_id");
+  const m = members(value);
   const status = number(m, "status");
   const code = text(m, "code");
-  const error = status < 300 ? null : new ClockdError(text(m, "detail"), {
-    status, code, field: text(m, "field"), unconfirmed: mayHaveChanged(status, code),
-  });
+  const error =
+    status < 300
+      ? null
+      : new ClockdError(text(m, "detail"), {
+          status,
+          code,
+          field: text(m, "field"),
+          unconfirmed: mayHaveChanged(status, code),
+        });
   const state = textOrNull(m, "state") as State | null;
   return { businessId: text(m, "business_id"), status, generation: number(m, "generation"), state, error };
 }

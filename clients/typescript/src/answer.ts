@@ -31,6 +31,12 @@ export function touch(options: { delay?: Duration; by?: string } = {}): Answer {
   return { kind: "touch", ...options };
 }
 
+/** Reports whether a handler has returned an answer. */
+export function isAnswer(value: unknown): value is Answer {
+  const kinds: unknown[] = ["ack", "release", "bury", "touch", "none"];
+  return typeof value === "object" && value !== null && "kind" in value && kinds.includes(value.kind);
+}
+
 /** Returns an answer as JSON, by default of this program or person. */
 export function answerBody(answer: Answer, by: string): object {
   return {

@@ -1,5 +1,5 @@
 // What a call sends, when it is repeated, and what its response means.
-import { type Alarm, list, mayHaveChanged, members, readAlarm, readResult, readRing, type Result, type Ring, text } from "./alarm.js";
+import { type Alarm, list, mayHaveChanged, members, readAlarm, readResult, type Result, text } from "./alarm.js";
 import { type Answer, answerBody } from "./answer.js";
 import { ClockdError, invalid } from "./error.js";
 import { type Change, isRepeatable, type OnlyIf, onlyIfHeaders, setBody, type SetFields, setHeaders } from "./set.js";
@@ -79,7 +79,8 @@ export class Tries {
 
 /** Returns the headers of a try. They tell how long the client waits, if that is shorter than the service may take. */
 export function headersOf(request: Request<unknown>, options: Options, limit: number): Record<string, string> {
-  const serviceTime = 15_000, way = 500;
+  const serviceTime = 15_000,
+    way = 500;
   const headers = { ...options.headers, ...request.headers };
   if (request.body !== undefined) headers["Content-Type"] = "application/json";
   if (limit - way < serviceTime) headers["Prefer"] = `wait=${Math.max(1, Math.floor((limit - way) / 1000))}`;
@@ -102,19 +103,25 @@ export function pauseOfStream(n: number, retryAfter: number): number {
 }
 
 // Codes of failures without a connection, so that the service cannot have received the request.
-const unsentCodes = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
+const unsentCodes = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
 
 /** Returns the error for a try without a whole response. */
-export function broken(error: unknown): ClockdError {
+export function broken(error: unknown, server = "the service"): ClockdError {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error; // fetch hides the cause
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
   const message = cause instanceof Error ? cause.message : "";
-  return new ClockdError(message || code || String(error), { again: true, unconfirmed: !unsentCodes.includes(code), cause: error });
+  const unsent =
+    unsentCodes.includes(code) || (cause instanceof Error && "syscall" in cause && cause.syscall === "connect");
+  const detail = `no response from ${server}: ${message.trim() || code || String(error)}`;
+  return new ClockdError(detail, { again: true, unconfirmed: !unsent, cause: error });
 }
 
 /** Returns the error for a try that took too long. */
 export function tooSlow(limit: number): ClockdError {
-  return new ClockdError(`the service did not respond within ${Math.round(limit) / 1000} s`, { again: true, unconfirmed: true });
+  return new ClockdError(`the service did not respond within ${Math.round(limit) / 1000} s`, {
+    again: true,
+    unconfirmed: true,
+  });
 }
 
 /** Returns the error for a response with an expected status that is not clockd's. */
@@ -141,7 +148,9 @@ export function refusal(response: Response, body: string): ClockdError {
     retryAfter: readRetryAfter(response.headers.get("Retry-After") ?? ""),
     again: [408, 429, 502, 503, 504].includes(status),
   };
-  let code = "", field = "", detail = "";
+  let code = "",
+    field = "",
+    detail = "";
   let alarm: Alarm | null = null;
   try {
     const problem = members(JSON.parse(body), "code");
@@ -162,14 +171,23 @@ export function readRetryAfter(value: string): number {
   return Math.max(0, Math.round((Date.parse(value) - Date.now()) / 1000) * 1000) || 0;
 }
 
-/** Returns an id as one segment of a path. A URL has no segments . and .., in any form; they are no ids of clockd either. */
+/**
+ * Returns an id as one segment of a path. A URL has no segments . and .., in any form; they are no ids of clockd
+ * either.
+ */
 export function segment(id: string): string {
-  if (id === "" || id === "." || id === "..") throw invalid("business_id", `an id must not be ${JSON.stringify(id)}`);
+  checkId(id);
+  if (id === "." || id === "..") throw invalid("business_id", `an id must not be ${JSON.stringify(id)}`);
   try {
     return encodeURIComponent(id);
   } catch (error) {
     throw invalid("business_id", "an id must be Unicode", error);
   }
+}
+
+function checkId(id: unknown): void {
+  if (typeof id !== "string" || id === "")
+    throw invalid("business_id", `an id must be a text that is not empty, not ${String(id)}`);
 }
 
 /** Returns the path of an application. */
@@ -196,6 +214,7 @@ export function setRequest(application: string, businessId: string, fields: SetF
 /** Returns the request of a cancel. With a note it is the act of a person. */
 export function cancelRequest(application: string, businessId: string, onlyIf?: number, note?: string): Request<Alarm> {
   const path = alarmPath(application, businessId);
+  if (typeof onlyIf === "string") throw invalid("only_if", "the condition of a cancel is a generation, a number");
   const common = { headers: onlyIfHeaders(onlyIf), repeat: "always", read: readAlarm } as const;
   if (!note) return { method: "DELETE", path, ...common };
   return { method: "POST", path: `${path}/cancel`, body: encode({ note }), ...common };
@@ -208,16 +227,24 @@ export function getRequest(application: string, businessId: string): Request<Ala
 
 /** Returns the request of a batch. */
 export function batchRequest(application: string, changes: readonly Change[]): Request<Result[]> {
-  const set: object[] = [], cancel: string[] = [];
+  const set: object[] = [],
+    cancel: string[] = [];
   let repeat: "always" | "never" = "always";
   for (const change of changes) {
     if ("cancel" in change) {
+      checkId(change.cancel);
       cancel.push(change.cancel);
       continue;
     }
     const { set: businessId, ...fields } = change;
-    if (typeof fields.onlyIf === "number") throw invalid("onlyIf", "a generation is a condition of single calls only");
-    set.push({ business_id: businessId, ...setBody(fields) });
+    checkId(businessId);
+    if (Object.keys(setHeaders(fields)).length > 0)
+      throw invalid("only_if", "a generation and traceparent are for single calls only");
+    try {
+      set.push({ business_id: businessId, ...setBody(fields) });
+    } catch (error) {
+      throw error instanceof ClockdError ? invalid(error.field, `${businessId}: ${error.detail}`) : error;
+    }
     if (!isRepeatable(fields)) repeat = "never";
   }
   return {
@@ -264,7 +291,12 @@ export function pageRequest(application: string, selected: Selection, limit: num
 }
 
 /** Returns the request of a reserve. A repeat of it would reserve further rings. */
-export function reserveRequest(application: string, count: number, wait: Duration): Request<Ring[]> {
+export function reserveRequest<T>(
+  application: string,
+  count: number,
+  wait: Duration,
+  read: (ring: unknown) => T,
+): Request<T[]> {
   const milliseconds = writeDuration("wait", wait);
   if (typeof milliseconds === "string") throw invalid("wait", "wait must be a number of milliseconds");
   return {
@@ -273,7 +305,7 @@ export function reserveRequest(application: string, count: number, wait: Duratio
     body: encode({ count, wait: milliseconds }),
     repeat: "unsent",
     wait: milliseconds,
-    read: (value) => list(members(value), "rings").map(readRing),
+    read: (value) => list(members(value), "rings").map(read),
   };
 }
 
@@ -301,7 +333,10 @@ export function acceptedBefore(failed: unknown, messageId: string, answer: Answe
 function encode(body: object): string {
   try {
     return JSON.stringify(body, (name, value: unknown) => {
-      if (typeof value === "function" || typeof value === "symbol") throw new TypeError(`${name} is no value of JSON`);
+      const isNumber = typeof value === "number";
+      if (typeof value === "function" || typeof value === "symbol" || (isNumber && !Number.isFinite(value))) {
+        throw new TypeError(`${name} is no value of JSON`);
+      }
       return value;
     });
   } catch (error) {

@@ -1,13 +1,14 @@
-import type { Alarm, Result, Ring } from "./alarm.js";
+import { type Alarm, readRing, type Result, type Ring } from "./alarm.js";
 import { ack, type Answer } from "./answer.js";
 import * as call from "./call.js";
 import { type ConsumeOptions, Consumer, type Handler } from "./consumer.js";
 import { ClockdError, invalid } from "./error.js";
-import type { Change, SetFields } from "./set.js";
+import { type Change, refuseUnknown, type SetFields } from "./set.js";
 import { aborted, pause, readBody } from "./transport.js";
 import type { Duration } from "./values.js";
 
 const version = "0.1.0";
+const longestTimeout = 24 * 3600_000;
 
 /** How a {@link Client} calls the service. */
 export interface ClientOptions {
@@ -47,6 +48,7 @@ export class Client {
     if (!/^[!-~]*$/.test(token)) throw invalid("token", "the access token has a character that no token has");
     const headers: Record<string, string> = { "User-Agent": `clockd-node/${version}`, "Accept-Encoding": "identity" };
     if (token) headers["Authorization"] = `Bearer ${token}`;
+    refuseUnknown(options, ["token", "name", "tries", "tryTimeout", "timeout", "fetch"]);
     this.#options = {
       base: baseOf(server),
       headers,
@@ -57,8 +59,10 @@ export class Client {
       fetch: options.fetch ?? fetch,
     };
     if (!(this.#options.tries >= 1)) throw invalid("tries", "a call needs at least 1 try");
-    if (!(this.#options.timeout > 0) || !(this.#options.tryTimeout > 0)) {
-      throw invalid("timeout", "the time for a call and for a try must be positive");
+    for (const time of [this.#options.timeout, this.#options.tryTimeout]) {
+      if (!(time > 0 && time <= longestTimeout)) {
+        throw invalid("timeout", "the time for a call and for a try must be positive milliseconds, at most a day");
+      }
     }
   }
 
@@ -77,9 +81,14 @@ export class Client {
    * of a person. `onlyIf` is the generation that the alarm must have.
    */
   cancel(
-    application: string, businessId: string, options: CallOptions & { onlyIf?: number; note?: string } = {},
+    application: string,
+    businessId: string,
+    options: CallOptions & { onlyIf?: number; note?: string } = {},
   ): Promise<Alarm> {
-    return this.#send(() => call.cancelRequest(application, businessId, options.onlyIf, options.note), options.signal);
+    return this.#send(() => {
+      refuseUnknown(options, ["onlyIf", "note", "signal"]);
+      return call.cancelRequest(application, businessId, options.onlyIf, options.note);
+    }, options.signal);
   }
 
   /** Reads an alarm with its failed attempts. */
@@ -89,7 +98,9 @@ export class Client {
 
   /** Reads alarms page by page, in the order of their business ids, or with a due range of their due times. */
   async *alarms(application: string, filter: Filter = {}): AsyncGenerator<Alarm, void, undefined> {
+    refuseUnknown(filter, ["states", "prefix", "dueAfter", "dueBefore", "limit", "signal"]);
     let left = filter.limit ?? Infinity;
+    if (Number.isNaN(left)) throw invalid("limit", "limit is no number");
     let cursor = "";
     while (left > 0) {
       const limit = Math.min(left, 1000);
@@ -115,11 +126,9 @@ export class Client {
    * returns none if no alarm was due within `wait` (100 ms to 1 min; default 20 s). Answer each ring before its
    * `ackTimeout` has passed. Rings of a lost response ring again after it.
    */
-  reserve(
-    application: string, options: CallOptions & { count?: number; wait?: Duration } = {},
-  ): Promise<Ring[]> {
+  reserve(application: string, options: CallOptions & { count?: number; wait?: Duration } = {}): Promise<Ring[]> {
     const { count = 1, wait = 20_000, signal } = options;
-    return this.#send(() => call.reserveRequest(application, count, wait), signal);
+    return this.#send(() => call.reserveRequest(application, count, wait, readRing), signal);
   }
 
   /** Tells that the work of a ring is done. */
@@ -151,24 +160,29 @@ export class Client {
    * If it throws, there is no answer: the alarm rings again after its `ackTimeout`. A ring without `ackTimeout` needs no
    * answer, and is lost if the work fails.
    */
-  consume(application: string, handle: Handler, options: ConsumeOptions = {}): Promise<void> {
-    return new Consumer(this, (lastId, signal) => this.#openStream(application, lastId, signal), application, handle, options).run();
+  async consume(application: string, handle: Handler, options: ConsumeOptions = {}): Promise<void> {
+    const source = {
+      open: (lastId: string, signal: AbortSignal) => this.#openStream(application, lastId, signal),
+      reserve: (count: number, signal: AbortSignal) =>
+        this.#send(() => call.reserveRequest(application, count, 20_000, (ring) => ring), signal),
+    };
+    return new Consumer(this, source, application, handle, options).run();
   }
 
   /** Opens the stream of an application's rings, and resumes it after an event. */
   async #openStream(application: string, lastId: string, signal: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { ...this.#options.headers, Accept: "text/event-stream" };
-    if (lastId) headers["Last-Event-ID"] = lastId;
+    if (lastId) headers["Last-Event-ID"] = Buffer.from(lastId).toString("latin1"); // fetch writes the bytes of UTF-8
     const opening = new AbortController();
     const limit = this.#options.tryTimeout;
     const timer = setTimeout(() => opening.abort(call.tooSlow(limit)), limit);
     const abort = () => opening.abort(signal.reason);
-    signal.addEventListener("abort", abort, { once: true }); // for the life of the stream, whose signal has no other use
+    signal.addEventListener("abort", abort, { once: true }); // the signal is the stream's alone
     try {
       const url = `${this.#options.base}${call.applicationPath(application)}/rings`;
       return await this.#options.fetch(url, { headers, redirect: "manual", signal: opening.signal });
     } catch (error) {
-      throw error instanceof ClockdError ? error : call.broken(error);
+      throw error instanceof ClockdError ? error : call.broken(error, this.#options.base);
     } finally {
       clearTimeout(timer);
     }
@@ -183,7 +197,10 @@ export class Client {
         return await this.#try(request, tries, signal);
       } catch (failed) {
         if (!(failed instanceof ClockdError)) throw failed;
-        await pause(tries.after(failed), signal);
+        const wait = tries.after(failed);
+        await pause(wait, signal).catch(() => {
+          throw aborted(signal, failed.unconfirmed);
+        });
       }
     }
   }
@@ -192,7 +209,7 @@ export class Client {
     const limit = tries.limit();
     const controller = new AbortController();
     const timer = setTimeout(() => controller.abort(call.tooSlow(limit)), limit);
-    const abort = () => controller.abort(aborted(signal));
+    const abort = () => controller.abort(aborted(signal, true));
     signal?.addEventListener("abort", abort, { once: true });
     if (signal?.aborted) abort();
     try {
@@ -205,7 +222,7 @@ export class Client {
       });
       return call.readResponse(request, response, await readBody(response));
     } catch (error) {
-      throw error instanceof ClockdError ? error : call.broken(error);
+      throw error instanceof ClockdError ? error : call.broken(error, this.#options.base);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
@@ -220,8 +237,9 @@ function baseOf(server: string): string {
   } catch {
     // the error below does not repeat the URL, which may have a password
   }
-  if (!url || !["http:", "https:"].includes(url.protocol) || url.search || url.hash) {
+  if (!url || !["http:", "https:"].includes(url.protocol) || /[?#]/.test(server)) {
     throw invalid("server", "the server's URL must be like http://127.0.0.1:8080");
   }
+  if (url.username || url.password) throw invalid("server", "the server's URL must not have a password: use token");
   return url.href.replace(/\/+$/, "");
 }

@@ -10,7 +10,9 @@ export interface Event {
 /** Size of the largest event that is read, in characters. */
 const eventLength = 16 << 20;
 
-/** Reads server-sent events from a stream whose text comes in parts. An event without its blank line is not complete. */
+/**
+ * Reads server-sent events from a stream whose text comes in parts. An event without its blank line is not complete.
+ */
 export class EventReader {
   #rest = "";
   #lastId = "";
@@ -57,7 +59,7 @@ export class EventReader {
     else if (name === "id" && !value.includes("\0")) this.#id = value;
     else if (name === "data") {
       this.#data.push(value);
-      this.#length += value.length;
+      this.#length += value.length + 1; // with its line break
     }
     return null;
   }

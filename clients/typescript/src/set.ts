@@ -96,7 +96,7 @@ export interface SetFields {
 }
 
 /** One change of a batch: a set, or a cancel. */
-export type Change = { set: string } & SetFields | { cancel: string };
+export type Change = ({ set: string } & SetFields) | { cancel: string };
 
 /** Reports whether a second effect of a set does no harm. Another delay would move the alarm. */
 export function isRepeatable(fields: SetFields): boolean {
@@ -105,18 +105,76 @@ export function isRepeatable(fields: SetFields): boolean {
 
 /** Returns the headers of a single set. */
 export function setHeaders(fields: SetFields): Record<string, string> {
+  refuseUnknown(fields, setMembers);
   const headers = onlyIfHeaders(fields.onlyIf);
-  if (fields.traceparent) headers["Traceparent"] = fields.traceparent;
+  if (fields.traceparent) {
+    if (!/^[ -~]*$/.test(fields.traceparent))
+      throw invalid("traceparent", "traceparent has a character that no header has");
+    headers["Traceparent"] = fields.traceparent;
+  }
   return headers;
 }
 
 /** Returns the header of a condition on a generation. */
 export function onlyIfHeaders(onlyIf: OnlyIf | undefined): Record<string, string> {
-  return typeof onlyIf === "number" ? { "If-Match": `"${onlyIf}"` } : {};
+  if (onlyIf === undefined || ["absent", "earlier", "later"].includes(onlyIf as string)) return {};
+  if (!Number.isSafeInteger(onlyIf))
+    throw invalid("only_if", "onlyIf must be absent, earlier, later or a generation, a number");
+  return { "If-Match": `"${onlyIf}"` };
 }
+
+/** Throws an error if an object has other members. The types do not refuse those of a variable. */
+export function refuseUnknown(given: object, known: readonly string[]): void {
+  if (typeof given !== "object" || given === null) throw invalid("", `${String(given)} is no object`);
+  for (const name of Object.keys(given)) {
+    if (!known.includes(name)) throw invalid(name, `there is no ${name}; known are ${known.join(", ")}`);
+  }
+}
+
+const setMembers = [
+  "ringAt",
+  "timeZone",
+  "delay",
+  "repeat",
+  "latestRingAt",
+  "payload",
+  "text",
+  "data",
+  "contentType",
+  "onlyIf",
+  "retry",
+  "ackTimeout",
+  "maxRings",
+  "priority",
+  "delivery",
+  "target",
+  "receiver",
+  "traceparent",
+] as const satisfies (keyof SetFields)[];
+const retryMembers = ["initial", "factor", "cap", "limit"] as const satisfies (keyof Retry)[];
+const repeatMembers = [
+  "cron",
+  "timeZone",
+  "every",
+  "anchor",
+  "from",
+  "until",
+  "skipDates",
+  "times",
+  "jitter",
+  "latestAfter",
+  "missed",
+  "missedLimit",
+  "missedWindow",
+  "overlap",
+  "pauseAfter",
+  "dst",
+] as const satisfies (keyof Repeat)[];
 
 /** Returns a set as JSON, without its business id. */
 export function setBody(f: SetFields): Record<string, unknown> {
+  if (f.data !== undefined && !(f.data instanceof Uint8Array)) throw invalid("data", "data must be a Uint8Array");
+  if (f.payload instanceof Uint8Array) throw invalid("payload", "bytes are no JSON: give them as data");
   if ([f.payload, f.text, f.data].filter((p) => p !== undefined).length > 1) {
     throw invalid("payload", "a set has one of payload, text and data");
   }
@@ -142,6 +200,7 @@ export function setBody(f: SetFields): Record<string, unknown> {
 }
 
 function retryBody(r: Retry): object {
+  refuseUnknown(r, retryMembers);
   return {
     initial: duration("retry.initial", r.initial),
     factor: r.factor,
@@ -151,6 +210,7 @@ function retryBody(r: Retry): object {
 }
 
 function repeatBody(r: Repeat): object {
+  refuseUnknown(r, repeatMembers);
   return {
     cron: r.cron,
     time_zone: r.timeZone,

@@ -20,7 +20,7 @@ export function pause(milliseconds: number, signal: AbortSignal | undefined): Pr
   return new Promise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
-      reject(aborted(signal));
+      reject(aborted(signal, false));
     };
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", abort);
@@ -31,7 +31,7 @@ export function pause(milliseconds: number, signal: AbortSignal | undefined): Pr
   });
 }
 
-/** Returns the error for a call that its signal has ended. The service may have received the request. */
-export function aborted(signal: AbortSignal | undefined): ClockdError {
-  return new ClockdError("the call was aborted", { unconfirmed: true, cause: signal?.reason });
+/** Returns the error for a call that its signal has ended. */
+export function aborted(signal: AbortSignal | undefined, unconfirmed: boolean): ClockdError {
+  return new ClockdError("the call was aborted", { unconfirmed, cause: signal?.reason });
 }

@@ -19,7 +19,8 @@ export function writeInstant(field: string, value: Instant): number | string {
 }
 
 function writeMilliseconds(field: string, value: number): number {
-  if (typeof value !== "number" || !Number.isFinite(value)) throw invalid(field, `${field} is no number of milliseconds`);
+  if (typeof value !== "number" || !Number.isFinite(value))
+    throw invalid(field, `${field} is neither a valid time nor a number of milliseconds`);
   return Math.ceil(value) + 0; // no negative zero
 }
 

@@ -43,22 +43,24 @@ export class Verifier {
     this.#keys = [secrets].flat().map(keyOf);
     if (this.#keys.length === 0) throw new TypeError("a verifier needs at least one secret");
     this.#tolerance = options.tolerance ?? 5 * 60_000;
+    if (!Number.isFinite(this.#tolerance) || this.#tolerance < 0)
+      throw new TypeError("the tolerance must be milliseconds");
   }
 
   /**
-   * Throws a {@link WebhookError} unless the request with these headers and this body is a webhook. `body` must be the
-   * bytes, or the text, as they came. The signature covers webhook-id, webhook-timestamp and the body, not the other
-   * headers. A valid request may come again with the same webhook-id: handle each id once.
+   * Returns the message id, or throws a {@link WebhookError} if the request with these headers and body is no webhook.
+   * `body` must be the bytes, or the text, as they came. The signature covers webhook-id, webhook-timestamp and the body,
+   * not the other headers. A valid request may come again with the same message id: handle each id once.
    */
-  verify(headers: WebhookHeaders, body: Uint8Array | string, now: Date = new Date()): void {
+  verify(headers: WebhookHeaders, body: Uint8Array | string, now: Date = new Date()): string {
     const id = header(headers, "webhook-id");
     const timestamp = header(headers, "webhook-timestamp");
     const signatures = header(headers, "webhook-signature");
     if (id === "" || signatures === "" || !/^-?\d{1,19}$/.test(timestamp)) throw new WebhookError("headers");
-    if (Math.abs(now.getTime() - Number(timestamp) * 1000) > this.#tolerance) throw new WebhookError("time");
+    if (!(Math.abs(now.getTime() - Number(timestamp) * 1000) <= this.#tolerance)) throw new WebhookError("time");
     for (const key of this.#keys) {
       const want = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest();
-      if (hasSignature(signatures, want)) return;
+      if (hasSignature(signatures, want)) return id;
     }
     throw new WebhookError("signature");
   }
@@ -66,7 +68,8 @@ export class Verifier {
 
 /** Returns the key of a secret. */
 function keyOf(secret: string): Uint8Array {
-  const shortest = 24, longest = 64; // bytes
+  const shortest = 24,
+    longest = 64; // bytes
   let key = new Uint8Array();
   try {
     if (secret.startsWith("whsec_")) key = readBase64(secret.slice("whsec_".length)) as typeof key;
@@ -79,12 +82,13 @@ function keyOf(secret: string): Uint8Array {
   return key;
 }
 
+/** Returns a header. One that occurs twice is none: the caller might read the other one. */
 function header(headers: WebhookHeaders, name: string): string {
   if (headers instanceof Headers) return headers.get(name) ?? "";
-  for (const [given, value] of Object.entries(headers)) {
-    if (given.toLowerCase() === name) return Array.isArray(value) ? value.join(", ") : (value ?? "");
-  }
-  return "";
+  const values = Object.entries(headers)
+    .filter(([given]) => given.toLowerCase() === name)
+    .flatMap(([, value]) => value ?? []);
+  return values.length === 1 ? values[0]! : "";
 }
 
 /** Reports whether a signature of the kind v1 is in the list. Others may be of later kinds. */

@@ -2,8 +2,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test, type TestContext } from "node:test";
-import { type Alarm, bury, ClockdError, type ConsumeOptions, Fault, type Handler, release, type Ring, type SetFields } from "../src/index.js";
-import { busy, connect, faulty, killClockd, newApplication, server, setTarget, startClockd } from "./service.js";
+import {
+  type Alarm,
+  bury,
+  ClockdError,
+  type ConsumeOptions,
+  Fault,
+  type Handler,
+  release,
+  type Ring,
+  type SetFields,
+} from "../src/index.js";
+import { asked, busy, connect, faulty, killClockd, newApplication, server, setTarget, startClockd } from "./service.js";
 
 /** A queue whose reader waits. */
 class Queue<T> {
@@ -28,14 +38,23 @@ class Consuming {
   readonly #stop = new AbortController();
   readonly ended: Promise<unknown>; // the error of the consumer, or undefined
 
-  constructor(t: TestContext, app: string, handle: Handler, options: ConsumeOptions = {}, url = server, tryTimeout = 20_000) {
+  constructor(
+    t: TestContext,
+    app: string,
+    handle: Handler,
+    options: ConsumeOptions = {},
+    url = server,
+    tryTimeout = 20_000,
+  ) {
     const client = connect(url, { name: "worker-7", tryTimeout });
     const handled: Handler = (ring, signal) => {
       this.rings.put(ring);
       return handle(ring, signal);
     };
     const onFault = (fault: Fault) => this.faults.put(fault);
-    this.ended = client.consume(app, handled, { onFault, signal: this.#stop.signal, ...options }).catch((error: unknown) => error);
+    this.ended = client
+      .consume(app, handled, { onFault, signal: this.#stop.signal, ...options })
+      .catch((error: unknown) => error);
     t.after(() => this.stop());
   }
 
@@ -62,7 +81,11 @@ async function awaitAlarm(app: string, id: string, state: string, url = server):
 
 test("rings arrive as they were set", async (t) => {
   const app = newApplication();
-  const payloads: Record<string, SetFields> = { json: { payload: { order: 4711 } }, text: { text: "a\nb" }, bytes: { data: Uint8Array.of(0, 255) } };
+  const payloads: Record<string, SetFields> = {
+    json: { payload: { order: 4711 } },
+    text: { text: "a\nb" },
+    bytes: { data: Uint8Array.of(0, 255) },
+  };
   for (const [id, payload] of Object.entries(payloads)) await setSoon(app, [id], payload);
   const consuming = new Consuming(t, app, done);
   for (let n = 0; n < 3; n++) {
@@ -75,11 +98,16 @@ test("rings arrive as they were set", async (t) => {
 
 test("the handler says how rings are answered", async (t) => {
   const app = newApplication();
-  const consuming = new Consuming(t, app, async (ring) => {
-    if (ring.businessId === "fails") throw new Error("no database");
-    if (ring.businessId === "buried") return bury({ reason: "broken", by: "test" });
-    return ring.businessId === "released" ? release({ delay: "1h", reason: "later" }) : undefined;
-  }, { concurrency: 4 });
+  const consuming = new Consuming(
+    t,
+    app,
+    async (ring) => {
+      if (ring.businessId === "fails") throw new Error("no database");
+      if (ring.businessId === "buried") return bury({ reason: "broken", by: "test" });
+      return ring.businessId === "released" ? release({ delay: "1h", reason: "later" }) : undefined;
+    },
+    { concurrency: 4 },
+  );
   await setSoon(app, ["done", "buried", "released", "fails"], { ackTimeout: "1h" });
   assert.equal((await awaitAlarm(app, "done", "rung")).answeredBy, "worker-7");
   assert.equal((await awaitAlarm(app, "buried", "dead")).answeredBy, "test");
@@ -90,23 +118,27 @@ test("the handler says how rings are answered", async (t) => {
 });
 
 test("an answer without effect is told", async (t) => {
-  const app = newApplication(), consuming = new Consuming(t, app, () => bury());
+  const app = newApplication(),
+    consuming = new Consuming(t, app, () => bury());
   await setSoon(app, ["x"]);
   assert.match((await consuming.faults.take()).message, /bury has no effect/);
 });
 
 // The stream is cut in the middle of a ring. The next one resumes it, so the ring comes again at once.
 test("a consumer goes on after cut streams", async (t) => {
-  const app = newApplication(), url = await faulty("cut", { status: 503, body: "<html>" }, "stall", "half-ring");
-  const consuming = new Consuming(t, app, done, {}, url, 1000);
-  for (const text of [/stream of/, /status 503/, /not respond within 1 s/]) assert.match((await consuming.faults.take()).message, text);
+  const app = newApplication(),
+    url = await faulty("cut", { status: 503, body: "<html>" }, "stall", "half-ring");
+  const consuming = new Consuming(t, app, done, {}, url, 2000);
+  for (const text of [/stream of/, /status 503/, /not respond within 2 s/])
+    assert.match((await consuming.faults.take()).message, text);
   await setSoon(app, ["x"], { ackTimeout: "1h" });
   assert.equal((await consuming.rings.take()).ringNo, 1);
   assert.equal((await awaitAlarm(app, "x", "rung")).ringNo, 1);
 });
 
 test("each message id is handled once", async (t) => {
-  const app = newApplication(), consuming = new Consuming(t, app, done, {}, await faulty("copies"));
+  const app = newApplication(),
+    consuming = new Consuming(t, app, done, {}, await faulty("copies"));
   await setSoon(app, ["a", "b"], { ackTimeout: "1h" });
   await awaitAlarm(app, "b", "rung");
   await setSoon(app, ["c"]); // behind the copies
@@ -134,20 +166,21 @@ test("a consumer outlasts a killed clockd", async (t) => {
 
 for (const concurrency of [1, 3]) {
   test(`a worker reserves rings for ${concurrency} handlers`, async (t) => {
-    const app = newApplication(), ids = ["a", "b", "c", "d", "e"];
+    const app = newApplication(),
+      ids = new Set(["a", "b", "c", "d", "e"]);
     await setTarget(app, "pull");
-    await setSoon(app, ids, { ackTimeout: "1h" });
+    await setSoon(app, [...ids], { ackTimeout: "1s" }); // after which the ring of the lost response rings again
     const url = await faulty("cut", "lose", busy());
     const consuming = new Consuming(t, app, done, { pull: true, concurrency }, url);
-    for (const _ of ids) assert.ok(ids.includes((await consuming.rings.take()).businessId));
+    while (ids.size > 0) ids.delete((await consuming.rings.take()).businessId);
   });
 }
 
 test("a refusal ends the consumer", async (t) => {
-  const events = { status: 200, headers: { "Content-Type": "text/event-stream" }, body: "event: ring\ndata: {}\n\n" };
   for (const [name, url, code] of [
-    ["-", server, "invalid_application"], ["shop", await faulty({ status: 403, body: "<html>" }), ""],
-    ["shop", await faulty({ status: 200, body: "<html>" }), ""], ["shop", await faulty(events), ""],
+    ["-", server, "invalid_application"],
+    ["shop", await faulty({ status: 403, body: "<html>" }), ""],
+    ["shop", await faulty({ status: 200, body: "<html>" }), ""],
   ] as const) {
     const error = await new Consuming(t, name, done, {}, url).ended;
     assert.ok(error instanceof ClockdError);
@@ -172,12 +205,113 @@ test("rings that are left are counted", async (t) => {
   const app = newApplication();
   await setSoon(app, ["a"], { ackTimeout: "1h" });
   let gaveUp = false;
-  const consuming = new Consuming(t, app, (_, signal) => new Promise((resolve) => {
-    signal.addEventListener("abort", () => resolve((gaveUp = true, undefined)));
-  }), { drain: 50 });
+  const consuming = new Consuming(
+    t,
+    app,
+    (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve(((gaveUp = true), undefined)));
+      }),
+    { drain: 50 },
+  );
   await consuming.rings.take();
   const error = await consuming.stop();
   assert.ok(error instanceof ClockdError);
   assert.equal(error.message, `rings of ${app} that were read and not handled within 0.05 s: 1`);
   assert.ok(gaveUp);
+});
+
+/** Returns a stream of these events. */
+function streamOf(events: string[]) {
+  return { status: 200, headers: { "Content-Type": "text/event-stream" }, body: events.join("") };
+}
+
+test("an event that cannot be read is skipped", async (t) => {
+  const app = newApplication();
+  const events = ["{garbage", "null", "{}", "[".repeat(99_999)].map(
+    (data, n) => `event: ring\nid: é${n}\ndata: ${data}\n\n`,
+  );
+  const consuming = new Consuming(t, app, done, {}, await faulty(streamOf(events)));
+  for (const _ of events) assert.match((await consuming.faults.take()).message, /cannot be read/);
+  await setSoon(app, ["x"], { ackTimeout: "1h" });
+  assert.equal((await consuming.rings.take()).businessId, "x");
+});
+
+test("rings beyond the read-ahead are handled after the stop", async (t) => {
+  const events = Array.from(
+    { length: 10 },
+    (_, n) => `event: ring\nid: ${n}\ndata: {"message_id":"${n}.1.1","business_id":"${n}","application":"x"}\n\n`,
+  );
+  let goOn = () => {};
+  const waiting = new Promise<void>((resolve) => (goOn = resolve));
+  const consuming = new Consuming(t, newApplication(), () => waiting, { readAhead: 2 }, await faulty(streamOf(events)));
+  assert.equal((await consuming.rings.take()).businessId, "0");
+  const ended = consuming.stop();
+  goOn();
+  assert.equal(await ended, undefined);
+  assert.deepEqual(
+    consuming.rings.items.map((ring) => ring.businessId),
+    ["1", "2", "3", "4", "5", "6", "7", "8", "9"],
+  );
+});
+
+for (const [name, outcome] of Object.entries<() => never>({
+  null: () => {
+    throw null;
+  },
+  "an object without a text": () => {
+    throw Object.create(null);
+  },
+  true: () => true as never,
+  "a text": () => "ack" as never,
+  "release without its call": () => release as never,
+})) {
+  test(`a handler may throw or return anything: ${name}`, async (t) => {
+    const app = newApplication();
+    const consuming = new Consuming(t, app, (ring) => (ring.businessId === "a" ? outcome() : undefined));
+    await setSoon(app, ["a"], { ackTimeout: "1h" });
+    assert.equal((await consuming.faults.take()).ring?.businessId, "a");
+    await setSoon(app, ["b"], { ackTimeout: "1h" });
+    await awaitAlarm(app, "b", "rung");
+  });
+}
+
+test("a fault of onFault ends nothing", async (t) => {
+  const app = newApplication();
+  t.mock.method(console, "error", () => {});
+  new Consuming(t, app, () => bury(), {
+    onFault: async () => {
+      throw new Error("no log");
+    },
+  });
+  await setSoon(app, ["x"]);
+  await setSoon(app, ["y"], { ackTimeout: "1h" });
+  await awaitAlarm(app, "y", "dead");
+});
+
+test("reserves without rings do not spin", async (t) => {
+  const app = newApplication(),
+    empty = { status: 200, body: '{"rings":[]}' };
+  await setTarget(app, "pull");
+  const url = await faulty(empty, empty, empty),
+    began = Date.now();
+  new Consuming(t, app, done, { pull: true }, url);
+  while ((await asked(url)).length < 3) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.ok(Date.now() - began > 1900); // the timer is the consumer's own
+});
+
+test("wrong options of a consumer are refused", async () => {
+  for (const options of [
+    { concurrency: 0 },
+    { concurrency: 1.5 },
+    { memory: "1" },
+    { drain: NaN },
+    { concurency: 2 },
+  ] as ConsumeOptions[]) {
+    await assert.rejects(connect().consume("shop", done, options), { code: "invalid_value" });
+  }
+  await assert.rejects(connect().consume("shop", undefined as unknown as Handler), {
+    code: "invalid_value",
+    field: "handle",
+  });
 });

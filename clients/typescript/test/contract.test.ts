@@ -32,16 +32,22 @@ test("durations", () => {
 
 /** Returns the members of a set as the client names and takes them. */
 function fieldsOf(members: Any): Any {
-  return Object.fromEntries(Object.entries<Any>(members).map(([name, value]) => {
-    if (name === "data_base64") return ["data", Buffer.from(value, "base64")];
-    if (name === "ring_at_local") return ["ringAt", value];
-    if (name === "retry" || name === "repeat") return [name, fieldsOf(value)];
-    return name.endsWith("_us") ? [camel(name.slice(0, -3)), value / 1000] : [camel(name), value];
-  }));
+  return Object.fromEntries(
+    Object.entries<Any>(members).map(([name, value]) => {
+      if (name === "data_base64") return ["data", Buffer.from(value, "base64")];
+      if (name === "ring_at_local") return ["ringAt", value];
+      if (name === "retry" || name === "repeat") return [name, fieldsOf(value)];
+      return name.endsWith("_us") ? [camel(name.slice(0, -3)), value / 1000] : [camel(name), value];
+    }),
+  );
 }
 
-for (const { name, set, body, headers = {}, repeat } of contract.sets) {
+for (const { name, set, body, headers = {}, repeat, refused } of contract.sets) {
   test(`set: ${name}`, () => {
+    if (refused) {
+      assert.throws(() => call.setRequest("shop", "x", fieldsOf(set)), { code: "invalid_value", field: refused });
+      return;
+    }
     const request = call.setRequest("shop", "x", fieldsOf(set));
     assert.deepEqual(JSON.parse(request.body!), body);
     assert.deepEqual(request.headers, headers);
@@ -72,7 +78,10 @@ function played(failure: Any, tries: number): { client: clockd.Client; count: ()
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<clockd.ClockdError> {
-  const failed = await promise.then(() => assert.fail("no error"), (error: unknown) => error);
+  const failed = await promise.then(
+    () => assert.fail("no error"),
+    (error: unknown) => error,
+  );
   assert.ok(failed instanceof clockd.ClockdError, String(failed));
   return failed;
 }
@@ -102,7 +111,11 @@ const calls: Record<string, (c: clockd.Client) => Promise<unknown>> = {
   "set with delay": (c) => c.set("shop", "x", { delay: "1m" }),
   "set with delay, absent": (c) => c.set("shop", "x", { delay: "1m", onlyIf: "absent" }),
   "batch with ring_at": (c) => c.batch("shop", [{ set: "x", ringAt }]),
-  "batch with a delay": (c) => c.batch("shop", [{ set: "x", ringAt }, { set: "y", delay: "1m" }]),
+  "batch with a delay": (c) =>
+    c.batch("shop", [
+      { set: "x", ringAt },
+      { set: "y", delay: "1m" },
+    ]),
   reserve: (c) => c.reserve("shop"),
 };
 
@@ -134,7 +147,10 @@ test("waits", () => {
     }
   }
   for (const { value, s } of contract.retry_after) assert.equal(call.readRetryAfter(value), s * 1000, value);
-  assert.equal(call.readRetryAfter(new Date(Math.ceil(Date.now() / 1000) * 1000 + 3600_000).toUTCString()) / 1000 > 3590, true);
+  assert.equal(
+    call.readRetryAfter(new Date(Math.ceil(Date.now() / 1000) * 1000 + 3600_000).toUTCString()) / 1000 > 3590,
+    true,
+  );
 });
 
 for (const { name, stream, events } of contract.events) {
@@ -162,7 +178,9 @@ for (const { name, json, want } of contract.rings) {
       if (member === "occurrence") {
         const { number, at, previousAt, nextAt } = got;
         assert.deepEqual(
-          { number, at_us: micros(at), previous_at_us: micros(previousAt), next_at_us: micros(nextAt) }, value);
+          { number, at_us: micros(at), previous_at_us: micros(previousAt), next_at_us: micros(nextAt) },
+          value,
+        );
       } else if (member === "payload") assert.deepEqual([ring.payloadKind, ring.payload], ["json", value]);
       else if (member === "text") assert.deepEqual([ring.payloadKind, ring.payload], ["text", value]);
       else if (member === "data_base64") {
@@ -184,7 +202,9 @@ test("secrets", () => {
 for (const request of contract.webhooks.requests) {
   test(`webhook: ${request.name}`, () => {
     const { published, headers, body } = contract.webhooks;
-    const verifier = new clockd.Verifier(request.secrets ?? published, { tolerance: (request.tolerance_s ?? 300) * 1000 });
+    const verifier = new clockd.Verifier(request.secrets ?? published, {
+      tolerance: (request.tolerance_s ?? 300) * 1000,
+    });
     const given = request.headers ?? { ...headers, ...request.changed };
     const now = new Date(request.now_s * 1000);
     let fault = "valid";
@@ -198,3 +218,28 @@ for (const request of contract.webhooks.requests) {
     assert.equal(fault, request.want);
   });
 }
+
+test("a header that occurs twice is no webhook", () => {
+  const { published, headers, body } = contract.webhooks,
+    now = new Date(1614265330_000);
+  for (const name of Object.keys(headers)) {
+    for (const twice of [
+      { [name.toUpperCase()]: "x", ...headers },
+      { ...headers, [name.toUpperCase()]: "x" },
+      { ...headers, [name]: [headers[name], "x"] },
+    ]) {
+      assert.throws(() => new clockd.Verifier(published).verify(twice, body, now), { fault: "headers" });
+    }
+  }
+  assert.equal(new clockd.Verifier(published).verify(headers, body, now), headers["webhook-id"]);
+  assert.throws(() => new clockd.Verifier(published).verify(headers, body, new Date(NaN)), { fault: "time" });
+  for (const tolerance of [NaN, "5m", -1])
+    assert.throws(() => new clockd.Verifier(published, { tolerance: tolerance as number }), TypeError);
+});
+
+test("an event of empty lines is bounded", () => {
+  const reader = new EventReader();
+  assert.throws(() => {
+    for (let n = 0; n < 20; n++) [...reader.feed("data\n".repeat(1 << 20))];
+  }, RangeError);
+});

@@ -6,7 +6,10 @@ export const server = process.env["CLOCKD_TEST_SERVER"] ?? "";
 
 /** Asks the program that runs the tests for something. */
 async function wish<T>(name: string, body: unknown): Promise<T> {
-  const response = await fetch(`${process.env["CLOCKD_TEST_CONTROL"]}/${name}`, { method: "POST", body: JSON.stringify(body) });
+  const response = await fetch(`${process.env["CLOCKD_TEST_CONTROL"]}/${name}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
   if (!response.ok) throw new Error(await response.text());
   return (await response.json()) as T;
 }

@@ -9,7 +9,8 @@ from ._async_client import AsyncClient
 from ._client import Client, Consumer
 from ._consumer import AsyncConsumer, Fault
 from ._error import ClockdError
-from ._set import Cancel, Repeat, Retry, Set
+from ._set import Cancel, OnlyIf, Repeat, Retry, Set, SetFields
+from ._values import Duration, Instant
 from ._webhook import Verifier, WebhookError
 
 __all__ = [
@@ -24,13 +25,17 @@ __all__ = [
     "Client",
     "ClockdError",
     "Consumer",
+    "Duration",
     "Fault",
+    "Instant",
     "Occurrence",
+    "OnlyIf",
     "Repeat",
     "Result",
     "Retry",
     "Ring",
     "Set",
+    "SetFields",
     "Verifier",
     "WebhookError",
     "ack",

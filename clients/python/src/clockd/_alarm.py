@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from ._error import ClockdError
-from ._values import PayloadKind, read_duration, read_instant, read_payload
+from ._values import MALFORMED, PayloadKind, read_duration, read_instant, read_json, read_payload
 
 State: TypeAlias = Literal["scheduled", "ringing", "rung", "expired", "dead", "cancelled", "paused"]
 
@@ -132,7 +131,10 @@ class Ring:
     @classmethod
     def from_json(cls, text: str | bytes) -> Ring:
         """Reads a ring of the stream, or the body of a webhook with body=envelope. The error is a ValueError."""
-        return read_ring(json.loads(text))
+        try:
+            return read_ring(read_json(text))
+        except MALFORMED as error:
+            raise ValueError(f"ring: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -209,7 +211,7 @@ def read_ring(value: Any) -> Ring:
 
 def read_result(value: Any) -> Result:
     """Reads the result of one change. The error is a ValueError."""
-    m = _members(value, "business_id")
+    m = _members(value)
     status, code = int(m["status"]), m.get("code") or ""
     error = None
     if status >= 300:
@@ -221,7 +223,7 @@ def read_result(value: Any) -> Result:
             unconfirmed=may_have_changed(status, code),
         )
     return Result(
-        business_id=m["business_id"],
+        business_id=m.get("business_id", ""),
         status=status,
         generation=m.get("generation") or 0,
         state=m.get("state"),

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Unpack
+from typing import Any, Unpack
 
 import httpx
 
@@ -89,7 +89,7 @@ class AsyncClient:
         self,
         application: str,
         *,
-        states: Sequence[str] = (),
+        states: Sequence[str] | str = (),
         prefix: str = "",
         due_after: Instant | None = None,
         due_before: Instant | None = None,
@@ -155,11 +155,15 @@ class AsyncClient:
         )
         return AsyncConsumer(self, application, handle, options)
 
+    async def reserve_members(self, application: str, count: int) -> list[Any]:
+        """Reserves rings, and returns them in JSON."""
+        return await self._send(_call.reserve_members_request(application, count, DEFAULT_WAIT))
+
     async def open_stream(self, application: str, last_id: str) -> httpx.Response:
         """Opens the stream of an application's rings, and resumes it after an event. The caller closes the response."""
-        headers = {"Accept": "text/event-stream"}
+        headers = {b"Accept": b"text/event-stream"}
         if last_id:
-            headers["Last-Event-ID"] = last_id
+            headers[b"Last-Event-ID"] = last_id.encode()
         limit = self._options.try_timeout
         request = self._http.build_request(
             "GET",
@@ -172,8 +176,8 @@ class AsyncClient:
                 return await self._http.send(request, stream=True)
         except TimeoutError as error:
             raise _call.too_slow(limit) from error
-        except httpx.TransportError as error:
-            raise _call.broken(error) from error
+        except _call.NO_RESPONSE as error:
+            raise _call.broken(error, self._options.server) from error
 
     async def _send(self, request: _call.Request[_call.T]) -> _call.T:
         """Sends a request until a try succeeds, or until no further try is allowed."""
@@ -204,6 +208,6 @@ class AsyncClient:
                         raise _call.too_large(response.status_code)
         except TimeoutError as error:
             raise _call.too_slow(limit) from error
-        except httpx.TransportError as error:
-            raise _call.broken(error) from error
+        except _call.NO_RESPONSE as error:
+            raise _call.broken(error, self._options.server) from error
         return _call.read_response(request, response.status_code, response.headers, bytes(body))

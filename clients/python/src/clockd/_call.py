@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -21,7 +23,7 @@ from ._alarm import Alarm, Result, Ring, may_have_changed, read_alarm, read_resu
 from ._answer import Answer
 from ._error import ClockdError, invalid
 from ._set import Cancel, Set, only_if_headers
-from ._values import Duration, Instant, write_duration, write_instant
+from ._values import MALFORMED, Duration, Instant, read_json, write_duration, write_instant
 
 VERSION = "0.1.0"
 RESPONSE_BYTES = 16 << 20
@@ -30,7 +32,7 @@ RESPONSE_BYTES = 16 << 20
 LONGEST_WAIT = 5.0
 """Longest wait between two tries, in seconds, if the service does not ask for more."""
 _FIRST_WAIT, _LONGEST_RETRY_AFTER = 0.1, 60.0
-_SERVICE_TIME, _WAY = 15.0, 0.5
+_SERVICE_TIME, _WAY, _LONGEST_TIMEOUT = 15.0, 0.5, 86_400.0
 _AGAIN = (408, 429, 502, 503, 504)
 
 
@@ -49,12 +51,15 @@ class Options:
     def __post_init__(self) -> None:
         if not is_server_url(self.server):
             raise invalid("server", "the server's URL must be like http://127.0.0.1:8080")
-        if any(not "!" <= c <= "~" for c in self.token):
+        if httpx.URL(self.server).userinfo:
+            raise invalid("server", "the server's URL must not have a password: use token")
+        if not isinstance(self.token, str) or any(not "!" <= c <= "~" for c in self.token):
             raise invalid("token", "the access token has a character that no token has")
-        if self.tries < 1:
+        if not isinstance(self.tries, int) or self.tries < 1:
             raise invalid("tries", "a call needs at least 1 try")
-        if self.try_timeout <= 0 or self.timeout <= 0:
-            raise invalid("timeout", "the time for a call and for a try must be positive")
+        for seconds in (self.try_timeout, self.timeout):
+            if not isinstance(seconds, (int, float)) or not 0 < seconds <= _LONGEST_TIMEOUT:
+                raise invalid("timeout", "the time for a call and for a try must be positive seconds, at most a day")
 
     def url(self, path: str) -> str:
         """Returns the URL of a path."""
@@ -66,6 +71,7 @@ class Options:
             "headers": self._headers(),
             "limits": httpx.Limits(max_connections=None, max_keepalive_connections=64),
             "verify": self.ssl_context or _default_ssl_context(),
+            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # keeps none
         }
 
     def _headers(self) -> dict[str, str]:
@@ -117,13 +123,9 @@ def is_server_url(server: str) -> bool:
     """Reports whether this is the URL of a service."""
     try:
         url = httpx.URL(server)
-    except (httpx.InvalidURL, TypeError):
+    except (httpx.InvalidURL, TypeError, ValueError):
         return False
-    return url.scheme in ("http", "https") and bool(url.host) and not url.query and not url.fragment
-
-
-MALFORMED = (ValueError, TypeError, KeyError, AttributeError)
-"""The errors of a reader for JSON that is not clockd's."""
+    return url.scheme in ("http", "https") and bool(url.host) and not set("?#") & set(server)
 
 
 class Tries:
@@ -184,11 +186,15 @@ def pause_of_stream(n: int, retry_after: float) -> float:
     return LONGEST_WAIT if wait is None else wait
 
 
-def broken(error: Exception) -> ClockdError:
+NO_RESPONSE = (httpx.HTTPError, httpx.InvalidURL, OSError)
+"""The errors of a try without a whole response."""
+
+
+def broken(error: Exception, server: str = "the service") -> ClockdError:
     """Returns the error for a try without a whole response."""
     unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError))
-    wrong = isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol))  # httpx did not send the request
-    detail = str(error) or type(error).__name__
+    wrong = isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL))  # not sent
+    detail = f"no response from {server}: {str(error) or type(error).__name__}"
     failed = ClockdError(detail, again=not wrong, unconfirmed=not unsent and not wrong)
     failed.__cause__ = error
     return failed
@@ -196,7 +202,9 @@ def broken(error: Exception) -> ClockdError:
 
 def too_slow(limit: float) -> ClockdError:
     """Returns the error for a try that took too long."""
-    return broken(TimeoutError(f"the service did not respond within {limit:g} s"))
+    failed = broken(TimeoutError())
+    failed.detail = f"the service did not respond within {limit:g} s"
+    return failed
 
 
 def unreadable(status: int, error: Exception, *, unconfirmed: bool = False) -> ClockdError:
@@ -216,7 +224,7 @@ def read_response(request: Request[T], status: int, headers: Mapping[str, str], 
     if not 200 <= status < 300:
         raise refusal(status, headers, body)
     try:
-        return request.read(json.loads(body))
+        return request.read(read_json(body))
     except MALFORMED as error:
         raise unreadable(status, error, unconfirmed=request.method != "GET") from error
 
@@ -230,9 +238,9 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ClockdError
         unconfirmed=may_have_changed(status, ""),
     )
     try:
-        problem = json.loads(body)
+        problem = read_json(body)
         code = problem["code"]
-    except (ValueError, TypeError, KeyError):
+    except MALFORMED:
         return failed
     if not isinstance(code, str) or not code:
         return failed
@@ -251,24 +259,19 @@ def _text(members: dict[str, Any], name: str) -> str:
 def read_retry_after(value: str) -> float:
     """Reads a Retry-After header in either of its forms. It returns 0 for a value that it cannot read."""
     if value.isascii() and value.isdigit():
-        seconds = int(value)
-        return seconds if seconds < 1 << 31 else 0
+        return int(value) if len(value) < 10 else 0
     try:
         return max(0.0, round(parsedate_to_datetime(value).timestamp() - time.time()))
     except (ValueError, TypeError, OverflowError):
         return 0
 
 
-def read_event(text: str) -> Ring:
-    """Reads the ring of an event."""
-    try:
-        return Ring.from_json(text)
-    except MALFORMED as error:
-        raise unreadable(200, ValueError(f"ring: {error}")) from error
-
-
 def _read_rings(value: Any) -> list[Ring]:
     return [read_ring(r) for r in value["rings"]]
+
+
+def _read_members(value: Any) -> list[Any]:
+    return list(value["rings"])
 
 
 def _read_results(value: Any) -> list[Result]:
@@ -281,12 +284,18 @@ def _read_page(value: Any) -> tuple[list[Alarm], str]:
 
 def segment(text: str) -> str:
     """Returns an id as one segment of a path. Programs on the way resolve . and .. even as segments."""
+    _check_id(text)
     if not text.strip("."):
         return text.replace(".", "%2E")
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:
         raise invalid("business_id", f"an id must be Unicode: {error}") from None
+
+
+def _check_id(text: str) -> None:
+    if not isinstance(text, str) or not text:
+        raise invalid("business_id", f"an id must be a text that is not empty, not {text!r}")
 
 
 def application_path(application: str) -> str:
@@ -337,12 +346,18 @@ def batch_request(application: str, changes: Iterable[Set | Cancel]) -> Request[
     cancels: list[str] = []
     repeat = True
     for change in changes:
+        if not isinstance(change, (Set, Cancel)):
+            raise invalid("changes", f"a change must be a Set or a Cancel, not {type(change).__name__}")
+        _check_id(change.business_id)
         if isinstance(change, Cancel):
             cancels.append(change.business_id)
             continue
-        if isinstance(change.fields.get("only_if"), int):
-            raise invalid("only_if", "a generation is a condition of single calls only")
-        sets.append({"business_id": change.business_id, **change.body()})
+        if change.headers():
+            raise invalid("only_if", "a generation and traceparent are for single calls only")
+        try:
+            sets.append({"business_id": change.business_id, **change.body()})
+        except ClockdError as wrong:
+            raise invalid(wrong.field, f"{change.business_id}: {wrong.detail}") from None
         repeat = repeat and change.repeatable()
     body = _encode({"set": sets, "cancel": cancels})
     return Request(
@@ -354,7 +369,7 @@ def batch_request(application: str, changes: Iterable[Set | Cancel]) -> Request[
 class Filter:
     """Selects alarms of an application."""
 
-    states: Sequence[str]
+    states: Sequence[str] | str
     prefix: str
     due_after: Instant | None
     due_before: Instant | None
@@ -363,7 +378,7 @@ class Filter:
         """Returns the request of a page."""
         query: dict[str, str | int] = {"limit": limit}
         if self.states:
-            query["state"] = ",".join(self.states)
+            query["state"] = self.states if isinstance(self.states, str) else ",".join(self.states)
         if self.prefix:
             query["prefix"] = self.prefix
         if self.due_after is not None:
@@ -394,6 +409,11 @@ def reserve_request(application: str, count: int, wait: Duration) -> Request[lis
         wait=milliseconds / 1000,
         body=_encode({"count": count, "wait": milliseconds}),
     )
+
+
+def reserve_members_request(application: str, count: int, wait: Duration) -> Request[list[Any]]:
+    """Returns the request of a reserve whose rings the caller reads one by one."""
+    return dataclasses.replace(reserve_request(application, count, wait), read=_read_members)
 
 
 def stream_path(application: str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Unpack
 
@@ -16,8 +19,8 @@ from . import _call
 from ._alarm import Alarm, Result, Ring
 from ._answer import Answer, ack
 from ._async_client import DEFAULT_WAIT, AsyncClient
-from ._consumer import AsyncConsumer, ConsumerOptions, FaultHandler, log_fault
-from ._error import ClockdError
+from ._consumer import AsyncConsumer, ConsumerOptions, FaultHandler, HandlerError, log_fault
+from ._error import ClockdError, invalid
 from ._set import Cancel, Set, SetFields
 from ._values import Duration, Instant
 
@@ -95,7 +98,7 @@ class Client:
         self,
         application: str,
         *,
-        states: Sequence[str] = (),
+        states: Sequence[str] | str = (),
         prefix: str = "",
         due_after: Instant | None = None,
         due_before: Instant | None = None,
@@ -197,10 +200,8 @@ class Client:
                         raise _call.too_large(response.status_code)
                     if time.monotonic() > ends:
                         raise _call.too_slow(limit)
-        except httpx.TimeoutException as error:
-            raise _call.broken(error) from error
-        except httpx.TransportError as error:
-            raise _call.broken(error) from error
+        except _call.NO_RESPONSE as error:
+            raise _call.broken(error, self._options.server) from error
         return _call.read_response(request, response.status_code, response.headers, bytes(body))
 
 
@@ -219,6 +220,8 @@ class Consumer:
         handle: Callable[[Ring], Answer | None],
         consumer: ConsumerOptions,
     ) -> None:
+        if not callable(handle) or inspect.iscoroutinefunction(handle):
+            raise invalid("handle", "a consumer needs a handler; one of asyncio is for AsyncClient")
         self._options, self._application = options, application
         self._handle, self._consumer = handle, consumer
         self._stopped = False
@@ -230,6 +233,8 @@ class Consumer:
         It raises a ClockdError if the service refuses the application, if the URL leads to another program, or if
         rings are left after `drain` seconds. A KeyboardInterrupt stops it too.
         """
+        if self._running is not None:
+            raise RuntimeError("a consumer runs once: make another one")
         asyncio.run(self._run())
 
     def stop(self) -> None:
@@ -237,22 +242,60 @@ class Consumer:
         self._stopped = True
         if self._running is not None:
             loop, consumer = self._running
-            loop.call_soon_threadsafe(consumer.stop)
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(consumer.stop)
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        threads = ThreadPoolExecutor(self._consumer.concurrency, thread_name_prefix="clockd")
-
-        async def handle(ring: Ring) -> Answer | None:
-            return await loop.run_in_executor(threads, self._handle, ring)
-
+        threads = _Threads(self._consumer.concurrency, self._handle)
         try:
             async with AsyncClient.of(self._options) as client:
-                consumer = AsyncConsumer(client, self._application, handle, self._consumer)
-                self._running = (loop, consumer)
+                consumer = AsyncConsumer(client, self._application, threads.handle, self._consumer)
+                self._running = (asyncio.get_running_loop(), consumer)
                 if self._stopped:
                     consumer.stop()
                 await consumer.run()
         finally:
-            self._running = None
-            threads.shutdown(wait=False, cancel_futures=True)
+            threads.end()
+
+
+class _Threads:
+    """Threads that call a handler. They do not keep the program alive."""
+
+    def __init__(self, count: int, handle: Callable[[Ring], Answer | None]) -> None:
+        self._handle, self._count = handle, count
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        for n in range(count):
+            threading.Thread(target=self._work, name=f"clockd-{n + 1}", daemon=True).start()
+
+    def _work(self) -> None:
+        for job in iter(self._jobs.get, None):
+            job()
+
+    async def handle(self, ring: Ring) -> Answer | None:
+        """Calls the handler in a thread."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[tuple[Answer | None, BaseException | None]] = loop.create_future()
+
+        def finish(outcome: tuple[Answer | None, BaseException | None]) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        def call() -> None:
+            outcome: tuple[Answer | None, BaseException | None]
+            try:
+                outcome = self._handle(ring), None
+            except BaseException as error:  # even a StopIteration, which a future cannot have
+                outcome = None, error
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(finish, outcome)
+
+        self._jobs.put(call)
+        answer, error = await done
+        if error is not None:
+            raise HandlerError from error
+        return answer
+
+    def end(self) -> None:
+        """Ends the threads, after the calls that they make."""
+        for _ in range(self._count):
+            self._jobs.put(None)

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import httpx
 
 from . import _call
-from ._alarm import Ring
+from ._alarm import Ring, read_ring
 from ._answer import Answer, ack
 from ._error import ClockdError, invalid
-from ._events import EventReader
+from ._events import Event, EventReader
 from ._memory import Memory
+from ._values import MALFORMED
 
 if TYPE_CHECKING:
     from ._async_client import AsyncClient
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 SILENCE = 50.0
 """Seconds in which a stream may be silent. The service sends a comment every 15 s."""
 _MOST_RESERVED = 64
+_SHORT_RESERVE = 1.0
+"""Seconds. A reserve that returns no ring sooner is followed by a pause: the service waits for one."""
 _log = logging.getLogger("clockd")
 
 
@@ -42,6 +46,10 @@ class Fault(Exception):
     def __init__(self, text: str, ring: Ring | None = None) -> None:
         super().__init__(text)
         self.ring = ring
+
+
+class HandlerError(Exception):
+    """A handler in a thread has raised its cause."""
 
 
 FaultHandler: TypeAlias = Callable[[Fault], None]
@@ -65,8 +73,13 @@ class ConsumerOptions:
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "read_ahead", "memory"):
-            if getattr(self, name) < 1:
-                raise invalid(name, f"{name} must be at least 1")
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise invalid(name, f"{name} must be a whole number from 1, not {value!r}")
+        if not isinstance(self.drain, (int, float)) or not 0 <= self.drain < float("inf"):
+            raise invalid("drain", f"drain must be seconds, not {self.drain!r}")
+        if not callable(self.on_fault) or inspect.iscoroutinefunction(self.on_fault):
+            raise invalid("on_fault", "on_fault must be a function, and none of asyncio")
 
 
 class AsyncConsumer:
@@ -84,13 +97,17 @@ class AsyncConsumer:
         handle: Callable[[Ring], Awaitable[Answer | None]],
         options: ConsumerOptions,
     ) -> None:
+        if not callable(handle):
+            raise invalid("handle", "a consumer needs a handler")
         self._client, self._application, self._handle, self._options = client, application, handle, options
         self._memory = Memory(options.memory)
-        self._rings: asyncio.Queue[Ring] = asyncio.Queue(0 if options.pull else options.read_ahead)
-        self._idle = asyncio.Semaphore(options.concurrency)  # handlers without a ring, of pull
-        self._stopped = asyncio.Event()
-        self._last_id = ""  # of the last event whose ring was handed over, from which the next stream resumes
+        self._rings: asyncio.Queue[Ring] = asyncio.Queue()
         self._open = 0  # rings that were read and are not handled
+        self._handled = asyncio.Event()  # set when a ring was taken or handled
+        self._stopped = asyncio.Event()
+        self._closing = False  # whether the handlers end
+        self._ran = False
+        self._last_id = ""  # of the last event whose ring was handed over, from which the next stream resumes
         self._arrived = False  # whether a ring has come since the last pause
 
     def stop(self) -> None:
@@ -101,8 +118,11 @@ class AsyncConsumer:
         """Handles rings until `stop`, and then the rings that were read. It goes on after each end of a connection.
 
         It raises a ClockdError if the service refuses the application, if the URL leads to another program, or if
-        rings are left after `drain` seconds. A cancelled task handles the rings that were read too.
+        rings are left after `drain` seconds. A cancelled task handles the rings that were read too. It runs once.
         """
+        if self._ran:
+            raise RuntimeError("a consumer runs once: make another one")
+        self._ran = True
         source = asyncio.create_task(self._reserve() if self._options.pull else self._subscribe())
         stopped = asyncio.create_task(self._stopped.wait())
         handlers = [asyncio.create_task(self._work()) for _ in range(self._options.concurrency)]
@@ -111,19 +131,17 @@ class AsyncConsumer:
         finally:
             stopped.cancel()
             source.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ClockdError):
-                await source
+            await asyncio.wait((source,))
             try:
                 left = await self._drained()
             finally:
+                self._closing = True
                 for handler in handlers:
                     handler.cancel()
-                ends = await asyncio.gather(*handlers, return_exceptions=True)
-        if not source.cancelled():
-            source.result()  # the refusal
-        for end in ends:
-            if isinstance(end, Exception):
-                raise end
+                await asyncio.wait(handlers, timeout=1)  # a handler may not end when it is cancelled
+        for task in (source, *handlers):
+            if task.done() and not task.cancelled():
+                task.result()  # the refusal
         if left:
             raise ClockdError(
                 f"rings of {self._application} that were read and not handled within {self._options.drain:g} s: {left}"
@@ -131,12 +149,10 @@ class AsyncConsumer:
 
     async def _drained(self) -> int:
         """Waits for the rings that were read, and returns the number of rings that are not handled."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._options.drain):
                 await self._rings.join()
-        except TimeoutError:
-            return self._open
-        return 0
+        return self._open
 
     async def _subscribe(self) -> None:
         """Reads streams until the service refuses them for good."""
@@ -170,11 +186,7 @@ class AsyncConsumer:
             await self._check(response)
             events, parts = EventReader(), response.aiter_raw()
             while True:
-                for event in events.feed(await self._part(parts)):
-                    if event.type == "ring" and event.data:  # others are of a later version of the service
-                        ring = _call.read_event(event.data)
-                        await self._take(ring)
-                    self._last_id = event.id
+                await self._hand_over(events.feed(await self._part(parts)))
         except ValueError as error:
             raise _call.unreadable(response.status_code, error) from error
         finally:
@@ -193,7 +205,7 @@ class AsyncConsumer:
                 )
             return
         body = bytearray()
-        with contextlib.suppress(httpx.TransportError, TimeoutError):
+        with contextlib.suppress(*_call.NO_RESPONSE):
             async with asyncio.timeout(SILENCE):
                 async for part in response.aiter_raw():
                     body += part
@@ -211,42 +223,68 @@ class AsyncConsumer:
             raise ClockdError("the service ended the stream", again=True) from None
         except TimeoutError as error:
             raise ClockdError(f"the service was silent for {SILENCE:g} s", again=True) from error
-        except httpx.TransportError as error:
+        except _call.NO_RESPONSE as error:
             raise _call.broken(error) from error
+
+    async def _hand_over(self, events: Iterator[Event]) -> None:
+        """Hands over the rings of events. After a stop it does not wait for room."""
+        try:
+            for event in events:
+                self._take(event)
+                while self._rings.qsize() >= self._options.read_ahead:
+                    await self._change()
+        except asyncio.CancelledError:
+            for event in events:
+                self._take(event)
+            raise
+
+    def _take(self, event: Event) -> None:
+        if event.type == "ring" and event.data:  # others are of a later version of the service
+            try:
+                self._put(Ring.from_json(event.data))
+            except ValueError as error:
+                self._tell(f"stream of {self._application}: event {event.id} cannot be read: {error}", error)
+        self._last_id = event.id
+
+    def _put(self, ring: Ring) -> None:
+        self._arrived = True
+        self._open += 1
+        self._rings.put_nowait(ring)
+
+    async def _change(self) -> None:
+        """Waits until a ring was taken or handled."""
+        self._handled.clear()
+        await self._handled.wait()
 
     async def _reserve_once(self) -> None:
         """Reserves rings for the handlers that have none."""
-        await self._idle.acquire()
-        count = 1
-        while count < _MOST_RESERVED and not self._idle.locked():
-            await self._idle.acquire()  # does not wait
-            count += 1
-        rings: list[Ring] = []
-        try:
-            rings = await self._client.reserve(self._application, count)
-        finally:
-            for _ in range(count - len(rings)):
-                self._idle.release()
+        while self._open >= self._options.concurrency:
+            await self._change()
+        began = time.monotonic()
+        count = min(_MOST_RESERVED, self._options.concurrency - self._open)
+        rings = await self._client.reserve_members(self._application, count)
         for ring in rings:
-            await self._take(ring)
+            self._take_reserved(ring)
+        if not rings and time.monotonic() - began < _SHORT_RESERVE:
+            await asyncio.sleep(_SHORT_RESERVE)
 
-    async def _take(self, ring: Ring) -> None:
-        """Hands over a ring. It waits while as many rings as may be read ahead wait for a handler."""
-        await self._rings.put(ring)
-        self._arrived = True
-        self._open += 1
+    def _take_reserved(self, members: Any) -> None:
+        try:
+            self._put(read_ring(members))
+        except MALFORMED as error:
+            self._tell(f"reserve of {self._application}: a ring cannot be read: {error}", error)
 
     async def _work(self) -> None:
-        """Handles rings until it is cancelled."""
-        while True:
+        """Handles rings until the consumer is closing."""
+        while not self._closing:
             ring = await self._rings.get()
+            self._handled.set()
             try:
                 await self._handle_once(ring)
             finally:
                 self._open -= 1
                 self._rings.task_done()
-                if self._options.pull:
-                    self._idle.release()
+                self._handled.set()
 
     async def _handle_once(self, ring: Ring) -> None:
         """Calls the handler, unless the ring is a copy, and answers.
@@ -257,7 +295,7 @@ class AsyncConsumer:
         if known == "new":
             unsent = await self._answer_of(ring)
             self._memory.end(ring.message_id, unsent)
-        if unsent is None:
+        if unsent is None or self._closing:
             return
         name = f"ring {ring.message_id} of {ring.application}/{ring.business_id}"
         if ring.ack_timeout is None:
@@ -275,21 +313,36 @@ class AsyncConsumer:
 
     async def _answer_of(self, ring: Ring) -> Answer | None:
         """Returns the answer of the handler; None: there is none."""
+        name = f"handler of ring {ring.message_id} of {ring.application}/{ring.business_id}"
         try:
             answer = await self._handle(ring)
-        except Exception as error:
-            self._tell(
-                f"handler of ring {ring.message_id} of {ring.application}/{ring.business_id}: {error!r}", error, ring
-            )
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as raised:
+            if isinstance(raised, asyncio.CancelledError) and self._closing:
+                raise
+            error = raised.__cause__ if isinstance(raised, HandlerError) and raised.__cause__ else raised
+            self._tell(f"{name}: {_text_of(error)}", error, ring)
             return None
         if answer is None:
             return ack()
+        if not isinstance(answer, Answer):
+            self._tell(f"{name}: it returned {type(answer).__name__}, not an Answer or None", ring=ring)
+            return None
         return answer if answer.kind else None
 
-    def _tell(self, text: str, cause: Exception | None = None, ring: Ring | None = None) -> None:
+    def _tell(self, text: str, cause: BaseException | None = None, ring: Ring | None = None) -> None:
         fault = Fault(text, ring)
         fault.__cause__ = cause
         try:
             self._options.on_fault(fault)
         except Exception:
             _log.exception("on_fault failed for: %s", fault)
+
+
+def _text_of(error: BaseException) -> str:
+    """Returns the text of any exception, even if it has no text."""
+    try:
+        return repr(error)
+    except Exception:
+        return type(error).__name__

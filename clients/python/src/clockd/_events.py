@@ -25,22 +25,22 @@ class EventReader:
 
     def __init__(self) -> None:
         self._rest = bytearray()
-        self._seen = 0  # bytes of the rest without a line break
         self._last_id = ""
         self._begin()
 
     def feed(self, part: bytes) -> Iterator[Event]:
         """Returns the events that the next bytes complete. A ValueError says that an event is too large."""
-        self._rest += part
-        while (end := self._rest.find(b"\n", self._seen)) >= 0:
-            line = bytes(self._rest[:end])
-            del self._rest[: end + 1]
-            self._seen = 0
-            event = self._line(line.removesuffix(b"\r").decode(errors="replace"))
-            if event is not None:
-                yield event
-        self._seen = len(self._rest)
-        if self._seen + self._size > EVENT_BYTES:
+        head, line_break, tail = part.rpartition(b"\n")
+        if line_break:
+            lines = (bytes(self._rest) + head).split(b"\n")
+            self._rest = bytearray(tail)
+            for line in lines:
+                event = self._line(line.removesuffix(b"\r").decode(errors="replace"))
+                if event is not None:
+                    yield event
+        else:
+            self._rest += tail
+        if len(self._rest) + self._size > EVENT_BYTES:
             raise ValueError(f"an event has more than {EVENT_BYTES} bytes")
 
     def _begin(self) -> None:
@@ -64,5 +64,5 @@ class EventReader:
             self._id = value
         elif name == "data":
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(value) + 1  # with its line break
         return None

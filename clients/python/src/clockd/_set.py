@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
+from types import UnionType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from ._error import invalid
@@ -100,7 +101,7 @@ class SetFields(TypedDict, total=False):
     """The fields of a set. It needs ring_at, delay or repeat."""
 
     ring_at: Instant
-    """Time to ring. A time in the past rings at once. A text without an offset is a local time of time_zone."""
+    """Time to ring. A time in the past rings at once. With time_zone: a local time, as a text or a naive datetime."""
     time_zone: str
     """IANA name, with a local ring_at only."""
     delay: Duration
@@ -138,6 +139,22 @@ class SetFields(TypedDict, total=False):
     """W3C trace context, which the rings carry; not in a batch."""
 
 
+_KINDS: dict[str, type | UnionType] = {
+    "time_zone": str,
+    "repeat": Repeat,
+    "text": str,
+    "data": bytes | bytearray | memoryview,
+    "content_type": str,
+    "retry": Retry,
+    "max_rings": int,
+    "priority": int,
+    "delivery": str,
+    "target": str,
+    "receiver": Mapping,
+    "traceparent": str,
+}
+
+
 class Set:
     """A set of a batch: `Set("order-4711", delay="30m", payload={"order": 4711})`."""
 
@@ -145,6 +162,10 @@ class Set:
         unknown = fields.keys() - SetFields.__annotations__.keys()
         if unknown:
             raise TypeError(f"a set has no field {sorted(unknown)[0]!r}")
+        for name, kinds in _KINDS.items():
+            if name in fields and not isinstance(fields[name], kinds):  # type: ignore[literal-required]
+                kind = getattr(kinds, "__name__", str(kinds))
+                raise invalid(name, f"{name} must be {kind}, not {type(fields[name]).__name__}")  # type: ignore[literal-required]
         self.business_id = business_id
         self.fields = fields
 
@@ -154,8 +175,10 @@ class Set:
 
     def headers(self) -> dict[str, str]:
         """Returns the headers of a single set."""
-        headers = only_if_headers(self.fields.get("only_if"))
+        headers = only_if_headers(self.fields.get("only_if"), "absent", "earlier", "later")
         if traceparent := self.fields.get("traceparent"):
+            if not (traceparent.isascii() and traceparent.isprintable()):
+                raise invalid("traceparent", "traceparent has a character that no header has")
             headers["Traceparent"] = traceparent
         return headers
 
@@ -166,7 +189,7 @@ class Set:
             raise invalid("payload", "a set has one of payload, text and data")
         only_if = f.get("only_if")
         body = _given(
-            ring_at=_instant("ring_at", f.get("ring_at")),
+            ring_at=_ring_at(f.get("ring_at"), f.get("time_zone")),
             time_zone=f.get("time_zone"),
             delay=_duration("delay", f.get("delay")),
             repeat=f["repeat"].body() if f.get("repeat") else None,
@@ -196,16 +219,24 @@ class Cancel:
     business_id: str
 
 
-def only_if_headers(only_if: OnlyIf | None) -> dict[str, str]:
-    """Returns the header of a condition on a generation."""
-    if isinstance(only_if, int):
-        return {"If-Match": f'"{only_if}"'}
-    return {}
+def only_if_headers(only_if: OnlyIf | None, *texts: str) -> dict[str, str]:
+    """Returns the header of a condition on a generation. Other conditions must be one of the texts."""
+    if only_if is None or (isinstance(only_if, str) and only_if in texts):
+        return {}
+    if not isinstance(only_if, int) or isinstance(only_if, bool):
+        raise invalid("only_if", f"only_if must be {', '.join((*texts, 'a generation'))}, not {only_if!r}")
+    return {"If-Match": f'"{only_if}"'}
 
 
 def _given(**members: Any) -> dict[str, Any]:
     """Returns the members that have a value."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def _ring_at(value: Instant | None, time_zone: str | None) -> int | str | None:
+    if time_zone is not None and isinstance(value, datetime) and value.tzinfo is None:
+        return value.isoformat()  # the local time
+    return _instant("ring_at", value)
 
 
 def _duration(field: str, value: Duration | None) -> int | str | None:

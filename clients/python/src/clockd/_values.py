@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 from ._error import invalid
@@ -47,7 +49,7 @@ def write_instant(field: str, value: Instant) -> int | str:
     if not isinstance(value, datetime):
         raise invalid(field, f"{field} must be a datetime or a text, not {type(value).__name__}")
     if value.utcoffset() is None:
-        raise invalid(field, f"{field} has no time zone: give it one, such as timezone.utc")
+        raise invalid(field, f"{field} has no time zone: give it one, such as datetime.UTC")
     return -(-(value - _EPOCH) // _MILLISECOND)
 
 
@@ -80,6 +82,22 @@ def read_instant(value: object) -> datetime | None:
     if at.utcoffset() is None:
         raise ValueError(f"{value!r} has no time zone")
     return at.astimezone(UTC)
+
+
+def read_json(text: str | bytes) -> Any:
+    """Reads a value of JSON. A number with more digits than int() takes is a Decimal. The error is one of MALFORMED."""
+    return json.loads(text, parse_int=_read_int)
+
+
+def _read_int(text: str) -> int | Decimal:
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+"""The errors of readers for JSON that is not clockd's."""
 
 
 def read_payload(members: dict[str, Any]) -> tuple[PayloadKind | None, Any]:

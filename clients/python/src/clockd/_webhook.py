@@ -47,32 +47,44 @@ class Verifier:
         """Takes webhooks whose time differs from now by at most the tolerance. A wrong secret is a ValueError."""
         if not secrets:
             raise ValueError("a verifier needs at least one secret")
+        if not isinstance(tolerance, timedelta):
+            raise ValueError("the tolerance must be a timedelta")
         self._keys = [_key(secret) for secret in secrets]
         self._tolerance = tolerance
 
-    def verify(self, headers: Headers, body: bytes, *, now: datetime | None = None) -> None:
-        """Raises a WebhookError unless the request with these headers and this body is a webhook.
+    def verify(self, headers: Headers, body: bytes, *, now: datetime | None = None) -> str:
+        """Returns the message id, or raises a WebhookError if the request with these headers and body is no webhook.
 
         `body` must be the bytes as they came. The signature covers webhook-id, webhook-timestamp and the body, not the
-        other headers. A valid request may come again with the same webhook-id: handle each id once.
+        other headers. A valid request may come again with the same message id: handle each id once.
         """
-        given = {name.lower(): value for name, value in headers.items()}
-        message_id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
-        signatures = given.get("webhook-signature", "")
+        message_id, timestamp, signatures = _signed_headers(headers)
         if not message_id or not signatures or not re.fullmatch(r"-?[0-9]{1,19}", timestamp):
             raise WebhookError("headers")
         age = (now or datetime.now(UTC)).timestamp() - int(timestamp)
         if abs(age) > self._tolerance.total_seconds():
             raise WebhookError("time")
-        signed = f"{message_id}.{timestamp}.".encode() + body
+        signed = f"{message_id}.{timestamp}.".encode(errors="backslashreplace") + body
         for key in self._keys:
             if _has_signature(signatures, hmac.new(key, signed, hashlib.sha256).digest()):
-                return
+                return message_id
         raise WebhookError("signature")
+
+
+def _signed_headers(headers: Headers) -> list[str]:
+    """Returns the three headers of a webhook. One that occurs twice is none: the caller might read the other one."""
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    given: dict[str, list[str]] = {name: [] for name in names}
+    for name, value in headers.items():
+        if name.lower() in given:
+            given[name.lower()].append(value)
+    return [values[0] if len(values) == 1 else "" for values in given.values()]
 
 
 def _key(secret: str) -> bytes:
     """Returns the key of a secret. The error does not repeat the secret."""
+    if not isinstance(secret, str):
+        raise ValueError("a secret must be a text")
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
     except (binascii.Error, ValueError):

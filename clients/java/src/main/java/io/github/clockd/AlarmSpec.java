@@ -135,6 +135,10 @@ public final class AlarmSpec {
 
   /** W3C trace context, which the rings carry; not in a batch. */
   public AlarmSpec traceparent(String given) {
+    if (!given.matches("[ -~]*")) {
+      throw ClockdException.invalid(
+          "traceparent", "traceparent has a character that no header has");
+    }
     return new AlarmSpec(body, payload, condition, given);
   }
 

@@ -3,7 +3,6 @@ package io.github.clockd;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import java.net.ConnectException;
 import java.net.URLEncoder;
 import java.net.http.HttpConnectTimeoutException;
@@ -87,7 +86,7 @@ final class Calls {
     if (response.status < 200 || response.status > 299) throw refusal(response);
     try {
       return request.read.apply(Json.parse(new String(response.body, StandardCharsets.UTF_8)));
-    } catch (JsonParseException | IllegalArgumentException | DateTimeException e) {
+    } catch (RuntimeException e) { // a value may be out of any range
       throw ClockdException.unreadable(response.status, request.mayChange(), e);
     }
   }
@@ -104,7 +103,7 @@ final class Calls {
       field = problem.text("field");
       detail = problem.text("detail");
       alarm = Alarm.read(problem.element("alarm"));
-    } catch (JsonParseException | IllegalArgumentException | DateTimeException e) {
+    } catch (RuntimeException e) {
       // it is no problem of clockd, or has no alarm
     }
     boolean again = Set.of(408, 429, 502, 503, 504).contains(status);
@@ -122,12 +121,11 @@ final class Calls {
   }
 
   /** Returns the error for a try without a whole response. */
-  static ClockdException broken(Throwable cause) {
+  static ClockdException broken(String server, Throwable cause) {
     boolean unsent =
         cause instanceof ConnectException || cause instanceof HttpConnectTimeoutException;
-    String detail =
-        cause.getMessage() == null ? cause.getClass().getSimpleName() : cause.getMessage();
-    return ClockdException.broken(detail, true, !unsent, cause);
+    String why = cause.getMessage() == null ? cause.getClass().getSimpleName() : cause.getMessage();
+    return ClockdException.broken("no response from " + server + ": " + why, true, !unsent, cause);
   }
 
   /**
@@ -179,10 +177,17 @@ final class Calls {
    * Returns an id as one segment of a path. Programs on the way resolve . and .. even as segments.
    */
   static String segment(String id) {
+    checkId(id);
     if (id.equals(".") || id.equals("..")) return id.replace(".", "%2E");
     if (!StandardCharsets.UTF_8.newEncoder().canEncode(id))
       throw ClockdException.invalid("business_id", "an id must be Unicode");
     return URLEncoder.encode(id, StandardCharsets.UTF_8).replace("+", "%20");
+  }
+
+  private static void checkId(String id) {
+    if (id == null || id.isEmpty()) {
+      throw ClockdException.invalid("business_id", "an id must not be empty");
+    }
   }
 
   static String applicationPath(String application) {
@@ -228,12 +233,14 @@ final class Calls {
     var cancels = new JsonArray();
     var repetition = Repetition.ALWAYS;
     for (Change change : changes) {
+      checkId(change.businessId);
       if (change.spec == null) {
         cancels.add(change.businessId);
         continue;
       }
-      if (change.spec.isOnGeneration())
-        throw ClockdException.invalid("if", "a generation is a condition of single calls only");
+      if (!change.spec.headers().isEmpty())
+        throw ClockdException.invalid(
+            "if", "a generation and traceparent are for single calls only");
       sets.add(change.spec.body(change.businessId));
       if (!change.spec.isRepeatable()) repetition = Repetition.NEVER;
     }
@@ -268,7 +275,8 @@ final class Calls {
   }
 
   /** Returns the request of a reserve. A repeat of it would reserve further rings. */
-  static Request<List<Ring>> reserve(String application, int count, Duration wait) {
+  static <T> Request<List<T>> reserve(
+      String application, int count, Duration wait, Function<JsonElement, T> read) {
     var body = new JsonObject();
     body.addProperty("count", count);
     body.addProperty("wait", Values.write("wait", wait));
@@ -279,7 +287,7 @@ final class Calls {
         body.toString(),
         Repetition.UNSENT,
         wait,
-        e -> Json.object(e).required("rings", Ring::read));
+        e -> Json.object(e).required("rings", read));
   }
 
   static Request<Alarm> answer(String application, String messageId, Answer answer, String name) {

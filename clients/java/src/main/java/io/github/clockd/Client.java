@@ -1,5 +1,6 @@
 package io.github.clockd;
 
+import com.google.gson.JsonElement;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.URI;
@@ -117,6 +118,10 @@ public final class Client {
       if (!isServer(server))
         throw ClockdException.invalid(
             "server", "the server's URL must be like http://127.0.0.1:8080");
+      if (URI.create(server).getRawUserInfo() != null) {
+        throw ClockdException.invalid(
+            "server", "the server's URL must not have a password: use token");
+      }
       if (!token.matches("[!-~]*"))
         throw ClockdException.invalid(
             "token", "the access token has a character that no token has");
@@ -239,7 +244,12 @@ public final class Client {
    * before its ackTimeout has passed. Rings of a lost response ring again after it.
    */
   public List<Ring> reserve(String application, int count, Duration wait) {
-    return send(Calls.reserve(application, count, wait));
+    return send(Calls.reserve(application, count, wait, Ring::read));
+  }
+
+  /** Reserves rings, and returns them in JSON. */
+  List<String> reserveJson(String application, int count) {
+    return send(Calls.reserve(application, count, Duration.ofSeconds(20), JsonElement::toString));
   }
 
   /** Tells that the work of a ring is done. */
@@ -344,7 +354,7 @@ public final class Client {
     try {
       return response.get(Math.max(1, limit.toMillis()), TimeUnit.MILLISECONDS);
     } catch (ExecutionException e) {
-      throw Calls.broken(e.getCause());
+      throw Calls.broken(base, e.getCause());
     } catch (TimeoutException e) {
       response.cancel(true);
       throw ClockdException.broken(

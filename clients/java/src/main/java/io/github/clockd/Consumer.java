@@ -34,6 +34,9 @@ public final class Consumer implements AutoCloseable {
   /** Longest silence of a stream. The service sends a comment every 15 s. */
   private static final Duration SILENCE = Duration.ofSeconds(50);
 
+  /** A reserve that returns no ring sooner is followed by a pause: the service waits for one. */
+  private static final Duration SHORT_RESERVE = Duration.ofSeconds(1);
+
   private static final int MOST_RESERVED = 64;
   private static final Logger LOGGER = Logger.getLogger("io.github.clockd");
 
@@ -56,6 +59,7 @@ public final class Consumer implements AutoCloseable {
   private boolean returned; // whether run has returned
   private ClockdException refused; // null: the service has not refused
   private Thread source; // reads rings; null before run
+  private boolean read; // whether the source has ended
   private InputStream open; // the stream that it reads; null: none
 
   // of the source alone
@@ -267,7 +271,8 @@ public final class Consumer implements AutoCloseable {
   private synchronized int drained() {
     long ends = System.nanoTime() + drain.toNanos();
     try {
-      for (long left; waiting.size() + handling > 0 && (left = ends - System.nanoTime()) > 0; ) {
+      for (long left;
+          (!read || waiting.size() + handling > 0) && (left = ends - System.nanoTime()) > 0; ) {
         TimeUnit.NANOSECONDS.timedWait(this, left);
       }
     } catch (InterruptedException e) {
@@ -289,9 +294,17 @@ public final class Consumer implements AutoCloseable {
       while (!isStopped()) n = readOnce(timer, n);
     } catch (ClockdException e) {
       refuse(e);
+    } catch (RuntimeException | Error e) { // run must not wait for ever
+      refuse(ClockdException.broken(e.toString(), false, false, e));
     } finally {
       timer.shutdownNow();
+      hasRead();
     }
+  }
+
+  private synchronized void hasRead() {
+    read = true;
+    notifyAll();
   }
 
   private synchronized void refuse(ClockdException e) {
@@ -328,18 +341,18 @@ public final class Consumer implements AutoCloseable {
   /** Hands over the rings of one stream. It ends with an error. */
   private void stream(ScheduledExecutorService timer) {
     HttpResponse<InputStream> response = client.openStream(application, lastId);
-    try (InputStream body = response.body()) {
+    try (InputStream body = new WatchedStream(response.body(), timer, SILENCE)) {
       reading(body);
       check(response, body);
-      var events = new EventReader(new WatchedStream(body, timer, SILENCE));
+      var events = new EventReader(body);
       for (EventReader.Event event; (event = events.next()) != null; ) {
-        if (event.type().equals("ring") && event.data() != null)
-          take(Ring.fromJson(event.data())); // others are of a later version of the service
+        // others are of a later version of the service
+        if (event.type().equals("ring") && event.data() != null) take(event.data());
         lastId = event.id();
       }
       throw ClockdException.broken("the service ended the stream", true, false, null);
     } catch (IOException e) {
-      throw Calls.broken(e);
+      throw Calls.broken("the service", e);
     } catch (IllegalArgumentException e) {
       throw ClockdException.unreadable(response.statusCode(), false, e);
     } finally {
@@ -372,20 +385,43 @@ public final class Consumer implements AutoCloseable {
   /** Reserves rings for the handlers that have none. */
   private void reserve() {
     int free = awaitFree();
-    for (Ring ring :
-        client.reserve(application, Math.min(free, MOST_RESERVED), Duration.ofSeconds(20)))
-      take(ring);
+    long began = System.nanoTime();
+    List<String> rings = client.reserveJson(application, Math.min(free, MOST_RESERVED));
+    rings.forEach(this::take);
+    if (rings.isEmpty() && System.nanoTime() - began < SHORT_RESERVE.toNanos()) {
+      Client.pause(SHORT_RESERVE);
+    }
   }
 
   /** Waits until a handler has no ring, and returns the number of such handlers. */
   private synchronized int awaitFree() {
-    while (waiting.size() + handling >= concurrency) await();
+    while (!stopped && waiting.size() + handling >= concurrency) await();
+    if (stopped) throw ClockdException.broken("the consumer was stopped", false, false, null);
     return concurrency - waiting.size() - handling;
   }
 
-  /** Hands over a ring. It waits while as many rings as may be read ahead wait for a handler. */
+  /** Reads a ring, and hands it over. */
+  private void take(String json) {
+    Ring ring;
+    try {
+      ring = Ring.fromJson(json);
+    } catch (IllegalArgumentException e) {
+      tell("a ring of " + application + " cannot be read: " + e.getMessage(), e, null);
+      return;
+    }
+    take(ring);
+  }
+
+  /**
+   * Hands over a ring. It waits while as many rings as may be read ahead wait for a handler, but
+   * not after a stop.
+   */
   private synchronized void take(Ring ring) {
-    while (!pull && waiting.size() >= readAhead) await();
+    try {
+      while (!pull && !stopped && waiting.size() >= readAhead) wait();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt(); // the consumer was stopped
+    }
     arrived = true;
     waiting.add(ring);
     notifyAll();
@@ -452,9 +488,9 @@ public final class Consumer implements AutoCloseable {
             name + ": " + unsent.kind + " has no effect, because the alarm has no ackTimeout",
             null,
             ring);
-    } catch (ClockdException failed) {
+    } catch (RuntimeException failed) {
       tell("answer to " + name + ": " + failed.getMessage(), failed, ring);
-      if (failed.again()) return;
+      if (failed instanceof ClockdException refusal && refusal.again()) return;
     }
     memory.end(ring.messageId(), null);
   }
@@ -465,7 +501,7 @@ public final class Consumer implements AutoCloseable {
       Answer answer = handler.apply(ring);
       if (answer == null) return Answer.ack();
       return answer.kind.isEmpty() ? null : answer;
-    } catch (Exception e) {
+    } catch (Throwable e) { // an Error must not end the thread silently
       tell(
           "handler of ring "
               + ring.messageId()

@@ -15,7 +15,7 @@ import java.time.Duration;
 public record Result(
     String businessId, int status, long generation, String state, ClockdException error) {
   static Result read(JsonElement element) {
-    var m = Json.object(element, "business_id");
+    var m = Json.object(element);
     int status = (int) m.number("status");
     ClockdException error = null;
     if (status >= 300) {

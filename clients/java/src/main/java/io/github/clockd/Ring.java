@@ -1,8 +1,6 @@
 package io.github.clockd;
 
 import com.google.gson.JsonElement;
-import com.google.gson.JsonParseException;
-import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;
 
@@ -48,7 +46,7 @@ public record Ring(
   public static Ring fromJson(String json) {
     try {
       return read(Json.parse(json));
-    } catch (JsonParseException | DateTimeException e) {
+    } catch (RuntimeException e) { // a value may be out of any range
       throw new IllegalArgumentException("ring: " + e.getMessage(), e);
     }
   }

@@ -58,17 +58,17 @@ public final class Verifier {
   }
 
   /**
-   * Throws a {@link WebhookException} unless the request is a webhook. The function returns a
-   * header by its name, such as {@code request::getHeader} of a servlet; null: there is none. The
-   * body must be the bytes as they came. The signature covers webhook-id, webhook-timestamp and the
-   * body, not the other headers. A valid request may come again with the same webhook-id: handle
-   * each id once.
+   * Returns the message id, or throws a {@link WebhookException} if the request is no webhook. The
+   * function returns a header by its name, such as {@code request::getHeader} of a servlet; null:
+   * there is none. The body must be the bytes as they came. The signature covers webhook-id,
+   * webhook-timestamp and the body, not the other headers. A valid request may come again with the
+   * same message id: handle each id once.
    */
-  public void verify(UnaryOperator<String> header, byte[] body) throws WebhookException {
-    verify(header, body, Instant.now());
+  public String verify(UnaryOperator<String> header, byte[] body) throws WebhookException {
+    return verify(header, body, Instant.now());
   }
 
-  void verify(UnaryOperator<String> header, byte[] body, Instant now) throws WebhookException {
+  String verify(UnaryOperator<String> header, byte[] body, Instant now) throws WebhookException {
     String id = orEmpty(header.apply("webhook-id"));
     String timestamp = orEmpty(header.apply("webhook-timestamp"));
     String signatures = orEmpty(header.apply("webhook-signature"));
@@ -78,7 +78,7 @@ public final class Verifier {
     if (age > tolerance.toMillis() / 1000.0)
       throw new WebhookException(WebhookException.Fault.TIME);
     for (byte[] key : keys) {
-      if (hasSignature(signatures, sign(key, id + "." + timestamp + ".", body))) return;
+      if (hasSignature(signatures, sign(key, id + "." + timestamp + ".", body))) return id;
     }
     throw new WebhookException(WebhookException.Fault.SIGNATURE);
   }

@@ -217,6 +217,11 @@ class ContractTest {
     return tests(
         cases("sets"),
         c -> {
+          if (c.has("refused")) {
+            var failed = assertThrows(ClockdException.class, () -> spec(c.getAsJsonObject("set")));
+            assertEquals(text(c, "refused", ""), failed.field());
+            return;
+          }
           var request = Calls.set("shop", "x", spec(c.getAsJsonObject("set")));
           assertEquals(c.get("body"), Json.parse(request.body()));
           assertEquals(texts(c.get("headers")), request.headers());
@@ -249,6 +254,7 @@ class ContractTest {
   private static ClockdException play(JsonObject failure, Calls.Request<?> request) {
     if (!failure.has("status")) {
       return Calls.broken(
+          "http://service",
           failure.get("sent").getAsBoolean()
               ? new IOException("reset")
               : new ConnectException("refused"));
@@ -301,7 +307,7 @@ class ContractTest {
     calls.put(
         "batch with a delay",
         Calls.batch("shop", List.of(Change.set("x", at), Change.set("y", after))));
-    calls.put("reserve", Calls.reserve("shop", 1, Duration.ofSeconds(20)));
+    calls.put("reserve", Calls.reserve("shop", 1, Duration.ofSeconds(20), Ring::read));
     return calls;
   }
 
