@@ -497,6 +497,7 @@ const checks = {
     await service.call('PUT', alarm('ticks', 'often'), {repeat: {cron: '*/5 * * * *'}});
     await service.call('PUT', alarm('ticks', 'once'), {delay: '2h'});
     await visit(page, service.url, view('forecast', {application: 'ticks', by: 'hour'}));
+    await page.locator('.readout .legend').nth(1).waitFor(); // the chart is drawn after the page
     const [shown, rules] = (await page.locator('.readout .legend').allInnerTexts()).map(text => Number(/\d+$/.exec(text)[0]));
     assert.deepEqual([shown, rules], [12, 12]);
     assert.ok(await page.locator('.chart .bar-2').count() >= 23); // the current hour may have none
