@@ -14,6 +14,8 @@ TESTJSON  ?=
 RERUN     ?=
 # make stress RUN='^TestClaim' COUNT=50: which tests, and how often
 RUN       ?= .
+# make stress MODULE=client/amqp PKGS=.
+MODULE    ?= .
 # how long each fuzz target runs: inputs, not seconds, at whose end go test before 1.27
 # may fail without an input to show for it (go.dev/issue/75804)
 FUZZTIME  ?= 200000x
@@ -40,7 +42,7 @@ NOVET     := -vet=off
 # Without this option a program with the race detector sleeps for a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 # The garbage collector took an eighth of the tests' processor time.
-test test-client-amqp test-clockbench vet lint fuzz: export GOGC ?= 400
+test test-client test-clockbench vet lint fuzz: export GOGC ?= 400
 
 # What the compiler makes of a package depends on these settings. With the same ones, bin/, vet
 # and the linters share it.
@@ -92,8 +94,8 @@ test: ## all tests with the race detector, on the real databases and broker
 
 .PHONY: stress
 stress: COUNT = 50
-stress: ## the tests that match RUN of the packages PKGS, COUNT times, half of them beside busy loops on all cores
-	$(WITH) tools/stress '$(COUNT)' '$(value RUN)' '$(PKGS)' $(RACE) $(TESTFLAGS)
+stress: ## the tests that match RUN of the packages PKGS of the module in the folder MODULE, COUNT times, half of them beside busy loops on all cores
+	$(WITH) tools/stress '$(MODULE)' '$(COUNT)' '$(value RUN)' '$(PKGS)' $(RACE) $(TESTFLAGS)
 
 # go test would not notice a change of the files that these tests read outside of their module.
 .PHONY: test-tools
@@ -117,17 +119,20 @@ test-contract: build ## schemathesis makes the requests that /openapi.yaml allow
 test-examples: build ## the programs of examples/ with a clockd on SQLite and RabbitMQ; needs python3, node with npm, and a JDK
 	deploy/services with rabbitmq -- tools/examples/check
 
-MODULE_TEST = ../../$(WITH) go tool -modfile=../../tools/go.mod gotestsum --format pkgname $(RERUN) \
-  $(if $(TESTJSON),--jsonfile '$(TESTJSON)') --packages=./... \
+# call: the folder of a module, and the file for the JSON events
+MODULE_TEST = cd $(1) && '$(CURDIR)'/$(WITH) go tool -modfile='$(CURDIR)/tools/go.mod' gotestsum --format pkgname $(RERUN) \
+  $(if $(2),--jsonfile '$(2)') --packages=./... \
   -- $(RACE) $(NOVET) -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS)
 
-.PHONY: test-client-amqp
-test-client-amqp: ## the consumer for RabbitMQ, a module of its own, with a clockd on SQLite
-	cd client/amqp && $(MODULE_TEST)
+.PHONY: test-client
+test-client: export CLOCKD_TEST_PROGRAM = $(CURDIR)/bin/clockd
+test-client: build ## the client for Go and its consumer for RabbitMQ, modules of their own, with a clockd on SQLite
+	$(call MODULE_TEST,client,$(TESTJSON))
+	$(call MODULE_TEST,client/amqp,$(TESTJSON:.json=-amqp.json))
 
 .PHONY: test-clockbench
 test-clockbench: ## the measurements, a module of their own: each stage in small, on the real databases and broker
-	cd cmd/clockbench && $(MODULE_TEST)
+	$(call MODULE_TEST,cmd/clockbench,$(TESTJSON))
 
 # A fake cluster does for make test: Kafka needs a JRE and Maven Central.
 .PHONY: test-kafka
@@ -187,10 +192,11 @@ test-rules: ## the alert rules of deploy/observability with promtool; Debian's i
 # Only packages with a fuzz target are compiled, each once. One target runs at a
 # time, as go test demands, in the package's folder, where its seeds are.
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: export CLOCKD_TEST_PROGRAM = $(CURDIR)/bin/clockd
+fuzz: build ## every fuzz target for FUZZTIME
 	@built=$$(mktemp -d); trap 'rm -rf "$$built"' EXIT; \
 	for dir in $(shell grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
-	  $(if $(FUZZPLAIN),$(PLAIN) go test,go test -fuzz=.) -c $(NOVET) -ldflags='-s -w' -o "$$built/test" "$$dir"; \
+	  (cd "$$dir" && $(if $(FUZZPLAIN),$(PLAIN) go test,go test -fuzz=.) -c $(NOVET) -ldflags='-s -w' -o "$$built/test" .); \
 	  targets=$$("$$built/test" -test.list '^Fuzz'); \
 	  for target in $$targets; do \
 	    echo "fuzz $$dir $$target $(FUZZTIME)"; \
@@ -253,14 +259,15 @@ buf-diff: ## fail when the generated gRPC code is not up to date
 lint: ## golangci-lint, buf lint, and shellcheck where there is one
 	$(BUF) lint
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	for module in client/amqp cmd/clockbench; do \
-	  (cd $$module && $(PLAIN) go tool -modfile=../../tools/go.mod golangci-lint run --allow-parallel-runners); \
+	for module in client client/amqp cmd/clockbench; do \
+	  (cd $$module && $(PLAIN) go tool -modfile='$(CURDIR)/tools/go.mod' golangci-lint run --allow-parallel-runners); \
 	done
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
 
 .PHONY: vet
 vet: ## go vet, the slow suites included
 	$(PLAIN) go vet -tags=soak,browser,citus,kafka ./...
+	$(PLAIN) go -C client vet ./...
 	$(PLAIN) go -C client/amqp vet ./...
 	$(PLAIN) go -C cmd/clockbench vet -tags=soak ./...
 	$(PLAIN) go -C examples/go vet ./...
@@ -277,6 +284,7 @@ fmt-check: ## fail when gofmt would change a file
 .PHONY: vuln
 vuln: ## govulncheck: known vulnerabilities in what is called
 	$(TOOL) govulncheck ./...
+	cd client/amqp && go tool -modfile='$(CURDIR)/tools/go.mod' govulncheck ./...
 
 .PHONY: clean
 clean: ## stop the services, remove their data and all that was built

@@ -49,8 +49,8 @@ func (c *Client) Answer(ctx context.Context, application, messageID string, a An
 		method: http.MethodPost, path: ringPath(application, messageID) + "/" + string(a.Kind), body: body,
 		repeat: true,
 	})
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeStaleRing && e.Unconfirmed &&
-		a.acceptedAs(e.Alarm, messageID) {
+	var e *Error
+	if errors.As(err, &e) && e.Code == CodeStaleRing && e.Unconfirmed && a.acceptedAs(e.Alarm, messageID) {
 		return e.Alarm, nil
 	}
 	return alarm, err
@@ -70,10 +70,7 @@ func (a *Answer) encode() ([]byte, *Error) {
 		Reason string    `json:"reason,omitempty"`
 		By     string    `json:"by,omitempty"`
 	}
-	f.Reason, f.By = a.Reason, a.By
-	if a.Delay != 0 {
-		f.Delay = new(duration(a.Delay))
-	}
+	f.Delay, f.Reason, f.By = given(a.Delay), a.Reason, a.By
 	switch {
 	case a.Kind != Acked && a.Kind != Released && a.Kind != Buried && a.Kind != Touched:
 		return nil, invalid("kind", "an answer is Acked, Released, Buried or Touched")

@@ -35,7 +35,11 @@ func (c *Client) Apply(ctx context.Context, application string, changes iter.Seq
 		defer sending.Wait()
 		defer cancel()
 		lines := &lineSource{ctx: ctx, lines: make(chan []byte, applyWindow)}
-		sending.Go(func() { lines.pull(changes) })
+		sending.Add(1)
+		go func() {
+			defer sending.Done()
+			lines.pull(changes)
+		}()
 		if err := c.exchange(ctx, application, lines, yield); err != nil {
 			yield(Result{}, err)
 		}

@@ -179,8 +179,8 @@ func ended(ctx context.Context, failed *Error) *Error {
 
 // isDialError reports whether no connection was made, so that the service cannot have received the request.
 func isDialError(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial"
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 var errTooLarge = fmt.Errorf("the response has more than %d bytes", responseBytes)

@@ -27,7 +27,10 @@ type Option func(*Client)
 // would end streams. Redirects are not followed: clockd sends none. The default keeps up to 64 idle connections to the
 // service.
 func WithHTTPClient(h *http.Client) Option {
-	return func(c *Client) { c.http = new(*h) }
+	return func(c *Client) {
+		own := *h
+		c.http = &own
+	}
 }
 
 // WithTLS sets the authorities of the service's certificate, or a certificate of this program. A client of

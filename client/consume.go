@@ -85,7 +85,11 @@ func (c *Client) Consume(ctx context.Context, application string, k Consumer) er
 	rings := make(chan *Ring, k.ReadAhead)
 	var workers sync.WaitGroup
 	for range k.Concurrency {
-		workers.Go(func() { h.run(work, rings) })
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			h.run(work, rings)
+		}()
 	}
 	s := &subscription{client: c, application: application, take: func(r *Ring) { rings <- r }, failed: k.Failed}
 	refused := s.run(ctx)
@@ -140,7 +144,8 @@ func (h *handling) handle(ctx context.Context, r *Ring) {
 	state, unsent := h.memory.Begin(r.MessageID)
 	switch {
 	case state == once.New:
-		unsent = new(h.consumer.Handle(ctx, r))
+		answer := h.consumer.Handle(ctx, r)
+		unsent = &answer
 		h.memory.End(r.MessageID, unsent)
 	case unsent == nil:
 		return
@@ -149,7 +154,8 @@ func (h *handling) handle(ctx context.Context, r *Ring) {
 	if err != nil {
 		h.consumer.Failed(fmt.Errorf("answer to ring %s of %s/%s: %w", r.MessageID, r.Application, r.BusinessID, err))
 	}
-	if e, ok := errors.AsType[*Error](err); !ok || !e.again {
+	var e *Error
+	if !errors.As(err, &e) || !e.again {
 		h.memory.End(r.MessageID, nil)
 	}
 }

@@ -1,5 +1,6 @@
-// Package client is the Go client of clockd, on the standard library alone. It sets, cancels, reads and lists alarms,
-// receives rings from the stream, answers them, and checks the signatures of webhooks.
+// Package client is the Go client of clockd. It sets, cancels, reads and lists alarms, receives rings from the stream,
+// answers them, and checks the signatures of webhooks. It is a module of its own, which needs Go 1.24 and the standard
+// library alone.
 //
 //	c, err := client.New("http://127.0.0.1:8080")
 //	...

@@ -145,7 +145,8 @@ func retryAfter(value string) time.Duration {
 
 // broken returns the error for a try without a whole response.
 func broken(err error) *Error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
+	var e *url.Error
+	if errors.As(err, &e) {
 		err = e.Err // the text of a url.Error repeats the URL
 	}
 	return &Error{Err: err, again: true, Unconfirmed: !isDialError(err)}

@@ -2,6 +2,9 @@ package client_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,11 +12,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/clockd/clockd/client"
-	"github.com/clockd/clockd/clock"
-	"github.com/clockd/clockd/ring/webhook"
 )
 
 // The order is cancelled in 30 minutes, unless it is paid before.
@@ -368,10 +370,37 @@ func ExampleVerifier() {
 	defer receiver.Close()
 
 	// clockd sends the ring
-	if err := ringByWebhook(receiver.URL, webhookRing(clock.Text), webhook.EnvelopeBody, oldSecret); err != nil {
+	body := `{"message_id":"4711.3.2","application":"shop","business_id":"order-1","payload":{"do":"cancel"}}`
+	if err := postSigned(receiver.URL, oldSecret, "4711.3.2", body); err != nil {
 		fmt.Println(err)
 	}
-	// Output:
-	// 4711.3.2 order/1 % ü {"a": 1.0,
-	//  "b":"<"}
+	// Output: 4711.3.2 order-1 {"do":"cancel"}
+}
+
+// postSigned posts a webhook that is signed as Standard Webhooks tells.
+func postSigned(url, secret, id, body string) error {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		return err
+	}
+	timestamp := fmt.Sprint(time.Now().Unix())
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", id, timestamp, body)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("webhook-id", id)
+	req.Header.Set("webhook-timestamp", timestamp)
+	req.Header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("the receiver answers %s", res.Status)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -47,12 +46,11 @@ func TestRepeatingAlarmShowsTheRuleThatWasSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := c.Occurrences(t.Context(), "repeats", "once", 0)
-	if failed, is := errors.AsType[*client.Error](err); !is || failed.Code != client.CodeRingsOnce ||
-		failed.Alarm == nil {
+	if failed := refused(t, err, client.CodeRingsOnce); failed.Alarm == nil {
 		t.Errorf("occurrences of an alarm that rings once: %v", err)
 	}
 	_, err = c.Set(t.Context(), "repeats", "never", client.Set{Repeat: &client.Repeat{Cron: "0 0 31 2 *"}})
-	if failed, is := errors.AsType[*client.Error](err); !is || failed.Field != "repeat.cron" {
+	if failed := refused(t, err, client.CodeInvalidValue); failed.Field != "repeat.cron" {
 		t.Errorf("an expression that never occurs: %v", err)
 	}
 }
@@ -73,7 +71,7 @@ func TestLocalTimeShowsItsInstant(t *testing.T) {
 	}
 	_, err := c.Set(t.Context(), "repeats", "local",
 		client.Set{When: client.AtLocal("2027-10-31T02:30", "Mars/Olympus")})
-	if failed, is := errors.AsType[*client.Error](err); !is || failed.Field != "time_zone" {
+	if failed := refused(t, err, client.CodeInvalidValue); failed.Field != "time_zone" {
 		t.Errorf("an unknown time zone: %v", err)
 	}
 }

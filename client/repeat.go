@@ -99,7 +99,8 @@ func given(d time.Duration) *duration {
 	if d == 0 {
 		return nil
 	}
-	return new(duration(d))
+	g := duration(d)
+	return &g
 }
 
 // givenTime returns nil for the zero time.
@@ -107,5 +108,6 @@ func givenTime(t time.Time) *instant {
 	if t.IsZero() {
 		return nil
 	}
-	return new(instant(t))
+	g := instant(t)
+	return &g
 }

@@ -19,10 +19,8 @@ func (c *Client) Reserve(ctx context.Context, application string, count int, wai
 		Count int       `json:"count"`
 		Wait  *duration `json:"wait,omitempty"`
 	}
-	body.Count = count
-	if wait != 0 {
-		body.Wait = new(duration(wait))
-	} else {
+	body.Count, body.Wait = count, given(wait)
+	if wait == 0 {
 		wait = defaultReserveWait
 	}
 	b, err := json.Marshal(body)

@@ -24,14 +24,7 @@ type retryFields struct {
 
 // MarshalJSON writes the policy without its defaults.
 func (r Retry) MarshalJSON() ([]byte, error) {
-	f := retryFields{Factor: r.Factor, Limit: r.Limit}
-	if r.Initial != 0 {
-		f.Initial = new(duration(r.Initial))
-	}
-	if r.Cap != 0 {
-		f.Cap = new(duration(r.Cap))
-	}
-	return json.Marshal(f)
+	return json.Marshal(retryFields{Initial: given(r.Initial), Factor: r.Factor, Cap: given(r.Cap), Limit: r.Limit})
 }
 
 // UnmarshalJSON reads the policy of an alarm.

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/client/internal/clockdtest"
 )
@@ -44,8 +42,8 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if leaked := goleak.Find(); leaked != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, leaked)
+	if leaked := clockdtest.Leaked(); leaked != "" && code == 0 {
+		fmt.Fprintln(os.Stderr, "goroutines are left:\n"+leaked)
 		code = 1
 	}
 	return code
@@ -55,7 +53,7 @@ func runTests(m *testing.M) int {
 // stop.
 func newService(t *testing.T, file, listen string, settings ...string) (url string, stop func()) {
 	t.Helper()
-	s, err := clockdtest.Start(program, file, t.Output(), append(settings, "CLOCKD_LISTEN="+listen)...)
+	s, err := clockdtest.Start(program, file, clockdtest.Log(t), append(settings, "CLOCKD_LISTEN="+listen)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ const NoAckTimeout time.Duration = -1
 // givenAckTimeout returns nil for 0, and 0 for NoAckTimeout.
 func givenAckTimeout(d time.Duration) *duration {
 	if d == NoAckTimeout {
-		return new(duration(0))
+		return new(duration)
 	}
 	return given(d)
 }

@@ -13,7 +13,7 @@ type When struct {
 }
 
 // At is a time, to the millisecond. A time in the past rings at once.
-func At(t time.Time) When { return When{at: new(instant(t))} }
+func At(t time.Time) When { return When{at: instant(t)} }
 
 // AtLocal is a local time, such as 2030-01-31T18:30:00, in the time zone with an IANA name. The service finds its
 // instant. A local time that the clock skips in spring rings at the end of the gap. A local time that the clock shows
@@ -30,4 +30,4 @@ func (l localTime) MarshalJSON() ([]byte, error) { return json.Marshal(string(l)
 
 // After is a delay from the arrival of the set at the service, by its database's clock. Zero rings at once. A set with
 // a delay is repeated only with the condition Absent: with At a set may be repeated at any time.
-func After(d time.Duration) When { return When{after: new(duration(d))} }
+func After(d time.Duration) When { return When{after: (*duration)(&d)} }

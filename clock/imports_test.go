@@ -24,9 +24,6 @@ var importTable = []struct {
 	may []string
 }{
 	{"cmd/...", []string{"..."}},
-	{"client", []string{"client/internal/..."}},
-	{"client/internal/faulty/run", []string{"client/internal/..."}},
-	{"client/internal/...", nil},
 	{"clock", []string{"clock/repeat"}},
 	{"clock/repeat", nil},
 	{"clock/recompute", []string{"clock", "clock/repeat"}},
@@ -76,9 +73,6 @@ var importTable = []struct {
 	{"deploy/...", nil},
 }
 
-// standardOnly lists packages that import no library, because applications import them.
-var standardOnly = []string{"client/..."}
-
 // homes lists libraries with the only packages that may import them.
 var homes = []struct {
 	library string
@@ -124,9 +118,6 @@ func problem(pkg, imported string) string {
 	}
 	ours, isOurs := strings.CutPrefix(imported, module+"/")
 	if !isOurs {
-		if first, _, _ := strings.Cut(imported, "/"); strings.Contains(first, ".") && fits(standardOnly, pkg) {
-			return fmt.Sprintf("imports %s, but only the standard library is allowed there", imported)
-		}
 		return ""
 	}
 	for _, line := range importTable {
@@ -139,6 +130,17 @@ func problem(pkg, imported string) string {
 		return fmt.Sprintf("imports %s; within this module it may import %v", ours, line.may)
 	}
 	return "has no line in the import table"
+}
+
+// Applications get the client without the service and its libraries.
+func TestClientNeedsTheStandardLibraryAlone(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(moduleRoot(t), "client", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "module " + module + "/client\n\ngo 1.24.0\n"; string(b) != want {
+		t.Errorf("client/go.mod is %q, want %q", b, want)
+	}
 }
 
 func TestImportTableRefusesOtherImports(t *testing.T) {
@@ -191,12 +193,6 @@ func TestImportTableRefusesOtherImports(t *testing.T) {
 		{"cmd/clockd", "go.uber.org/fx", true},
 		{"cmd/clockd", module + "/ring/rabbit", true},
 		{"ring", module + "/cmd/clockd", false},
-		{"client", "net/http", true},
-		{"client", "github.com/google/uuid", false},
-		{"client", module + "/clock", false},
-		{"client", module + "/client/internal/recent", true},
-		{"client/internal/recent", module + "/client", false},
-		{"client/internal/recent", "golang.org/x/sync/semaphore", false},
 		{"clock", module + "/client", false},
 		{"cmd/clockd", module + "/client", true},
 		{"common", module + "/clock", false},

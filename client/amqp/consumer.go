@@ -156,13 +156,15 @@ func (c *consuming) session(ctx context.Context) error {
 	defer stop()
 	var workers sync.WaitGroup
 	for range c.Concurrency {
-		workers.Go(func() {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
 			for d := range deliveries {
 				if work.Err() == nil { // else the broker gives the message to another consumer
 					c.take(work, publisher, &d)
 				}
 			}
-		})
+		}()
 	}
 	ended := make(chan struct{})
 	go func() {

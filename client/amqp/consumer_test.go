@@ -22,7 +22,7 @@ import (
 	"github.com/clockd/clockd/client/internal/clockdtest"
 )
 
-// brokerURL is the URL of the tests' RabbitMQ; make test-client-amqp starts it.
+// brokerURL is the URL of the tests' RabbitMQ; make test-client starts it.
 var brokerURL = cmp.Or(os.Getenv("CLOCKD_TEST_AMQP_URL"), "amqp://guest:guest@127.0.0.1:23672/")
 
 // hangGuard ends a test that hangs.
@@ -84,7 +84,7 @@ func runTests(m *testing.M) int {
 // service runs clockd on SQLite and the broker, and returns its client.
 func service(t *testing.T, exchange string) *client.Client {
 	t.Helper()
-	s, err := clockdtest.Start(program, filepath.Join(t.TempDir(), "clockd.db"), t.Output(),
+	s, err := clockdtest.Start(program, filepath.Join(t.TempDir(), "clockd.db"), clockdtest.Log(t),
 		"CLOCKD_AMQP_URL="+brokerURL, "CLOCKD_AMQP_EXCHANGE="+exchange)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,10 @@ go 1.26.0
 
 require github.com/clockd/clockd v0.0.0
 
-replace github.com/clockd/clockd => ../..
+replace (
+	github.com/clockd/clockd => ../..
+	github.com/clockd/clockd/client => ../../client
+)
 
 require (
 	github.com/alecthomas/kong v1.17.0

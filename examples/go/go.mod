@@ -3,7 +3,7 @@ module github.com/clockd/clockd/examples/go
 go 1.26.0
 
 require (
-	github.com/clockd/clockd v0.0.0
+	github.com/clockd/clockd/client v0.0.0
 	github.com/clockd/clockd/client/amqp v0.0.0
 	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.12
@@ -18,6 +18,6 @@ require (
 )
 
 replace (
-	github.com/clockd/clockd => ../..
+	github.com/clockd/clockd/client => ../../client
 	github.com/clockd/clockd/client/amqp => ../../client/amqp
 )

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/clockd/clockd/client"
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/repeat"
 )
@@ -114,8 +116,9 @@ func TestRequestHasExactlyThePromisedHeaders(t *testing.T) {
 	}
 }
 
-// The library of Standard Webhooks accepts each request, with the old secret and with the new one, and no other.
-func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
+// The library of Standard Webhooks and the client accept each request, with the old secret and with the new one, and no
+// other.
+func TestSignatureIsAcceptedByTheReferenceLibraryAndTheClient(t *testing.T) {
 	t.Parallel()
 	b, got := openTarget(t), &recorder{}
 	b.serve("shop", got.ServeHTTP,
@@ -126,7 +129,15 @@ func TestSignatureIsAcceptedByTheReferenceLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return verifier.Verify(r.body, r.header)
+		ours, err := client.NewVerifier(string(secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference, got := verifier.Verify(r.body, r.header), ours.Verify(r.header, r.body)
+		if (reference == nil) != (got == nil) {
+			t.Errorf("the reference library finds %v, the client %v", reference, got)
+		}
+		return errors.Join(reference, got)
 	}
 	for _, kind := range []clock.PayloadKind{clock.JSON, clock.Text, clock.Binary, clock.NoPayload} {
 		ring := fullRing()
@@ -226,6 +237,11 @@ func TestEnvelopeHoldsTheRingAndItsPayloadAsGiven(t *testing.T) {
 			if members[name] != want {
 				t.Errorf("%s is %v, want %v", name, members[name], want)
 			}
+		}
+		var read client.Ring
+		if err := json.Unmarshal(r.body, &read); err != nil || read.MessageID != "4711.3.2" || read.RingNo != 2 ||
+			read.BusinessID != "order/1 % ü" || string(read.Payload.Bytes()) != c.payload {
+			t.Errorf("the client reads %+v, %v", read, err)
 		}
 	}
 }

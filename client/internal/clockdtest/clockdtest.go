@@ -3,6 +3,7 @@ package clockdtest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,19 +11,27 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 )
 
-// Build builds clockd as `make build` does, and returns the path of the program in the directory.
+// Build returns the path of a clockd: the variable CLOCKD_TEST_PROGRAM, or what it builds in the directory as
+// `make build` does. Tests with a Go that is too old for clockd need the variable.
 func Build(directory string) (program string, err error) {
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/clockd/clockd").Output()
+	if given := os.Getenv("CLOCKD_TEST_PROGRAM"); given != "" {
+		return given, nil
+	}
+	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/clockd/clockd/client").Output()
 	if err != nil {
 		return "", fmt.Errorf("find clockd: %w", err)
 	}
 	program = filepath.Join(directory, "clockd")
-	build := exec.Command("go", "build", "-C", strings.TrimSpace(string(module)), "-trimpath", "-o", program, "./cmd/clockd")
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	build := exec.Command("go", "build", "-C", root, "-trimpath", "-o", program, "./cmd/clockd")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build clockd: %w\n%s", err, out)
@@ -64,8 +73,34 @@ func Start(program, file string, log io.Writer, settings ...string) (*Service, e
 		}
 		s.URL = serves.FindString(line)
 	}
-	s.output.Go(func() { _, _ = io.Copy(io.Discard, lines) })
+	s.output.Add(1)
+	go func() {
+		defer s.output.Done()
+		_, _ = io.Copy(io.Discard, lines)
+	}()
 	return s, nil
+}
+
+// Log returns a writer to the log of a test, for a service that ends before the test.
+func Log(t testing.TB) io.Writer { return testLog{t} }
+
+type testLog struct{ t testing.TB }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Logf("%s", bytes.TrimSuffix(p, []byte("\n")))
+	return len(p), nil
+}
+
+// Leaked returns the stacks of the goroutines that are left after 10 s, empty if there are none.
+func Leaked() string {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		b := make([]byte, 1<<20)
+		stacks := strings.Split(string(b[:runtime.Stack(b, true)]), "\n\n")[1:] // without the caller's
+		stacks = slices.DeleteFunc(stacks, func(s string) bool { return strings.Contains(s, "os/signal.loop()") })
+		if len(stacks) == 0 || time.Now().After(deadline) {
+			return strings.Join(stacks, "\n\n")
+		}
+	}
 }
 
 // Environ returns the environment without the settings of clockd that other tests need.

@@ -53,7 +53,9 @@ func TestOneOfManyCallersHandlesARing(t *testing.T) {
 	var handled atomic.Int64
 	var callers sync.WaitGroup
 	for range 8 {
-		callers.Go(func() {
+		callers.Add(1)
+		go func() {
+			defer callers.Done()
 			for i := range 500 {
 				id := fmt.Sprint(i)
 				if state, _ := m.Begin(id); state == New {
@@ -61,7 +63,7 @@ func TestOneOfManyCallersHandlesARing(t *testing.T) {
 					m.End(id, 0)
 				}
 			}
-		})
+		}()
 	}
 	callers.Wait()
 	if handled.Load() != 500 {
