@@ -55,7 +55,7 @@ BUF       := $(PLAIN) go tool -modfile=tools/buf/go.mod buf
 GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
 WITH      := deploy/services with --
 SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots \
-  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/clients/check tools/contract/check tools/examples/check \
+  deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/clients/check tools/contract/check tools/examples/check tools/release \
   tools/console/check .ci/run
 
 .PHONY: help
@@ -108,7 +108,7 @@ test-typescript: build ## a TypeScript client, generated from openapi-3.0.yaml, 
 	tools/typescript/roundtrip
 
 .PHONY: test-clients
-test-clients: build ## the clients in clients/ with a clockd on SQLite whose connections are cut; needs python3, node with npm, and a JDK with Maven
+test-clients: build ## the clients in clients/ with a clockd on SQLite whose connections are cut, and the Go client with its oldest Go; needs python3, node with npm, and a JDK with Maven
 	tools/clients/check
 
 .PHONY: test-contract

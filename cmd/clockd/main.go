@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,6 +61,7 @@ type cli struct {
 }
 
 func main() {
+	version = cmp.Or(fetched(), version)
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -5,13 +5,24 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/clockd/clockd/clock/repeat"
 	"github.com/clockd/clockd/store"
 )
 
-// version is the release. The build sets it with -ldflags "-X main.version=1.2.3".
+// version is the release. The build sets it with -ldflags "-X main.version=1.2.3", and main for a module that `go
+// install` has fetched.
 var version = "0.1.0-dev"
+
+// fetched returns the version of the module that was fetched to build the program, "" if it was built from a checkout.
+func fetched() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Sum == "" {
+		return ""
+	}
+	return strings.TrimPrefix(info.Main.Version, "v")
+}
 
 type versionCommand struct{}
 

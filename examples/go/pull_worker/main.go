@@ -47,7 +47,8 @@ func handle(c *client.Client, application string, r *client.Ring, handled map[st
 	}
 	// Not the context of the signal: finished work is acknowledged. A stale ring has an answer, or has rung again.
 	_, err := c.Ack(context.Background(), application, r.MessageID)
-	if e, is := errors.AsType[*client.Error](err); err != nil && (!is || e.Code != client.CodeStaleRing) {
+	var e *client.Error
+	if err != nil && (!errors.As(err, &e) || e.Code != client.CodeStaleRing) {
 		log.Printf("%s rings again: %v", r.BusinessID, err)
 	}
 }
