@@ -1,6 +1,5 @@
 // Consumers, with streams that are cut and a clockd that is killed.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { test, type TestContext } from "node:test";
 import {
   type Alarm,
@@ -13,23 +12,18 @@ import {
   type Ring,
   type SetFields,
 } from "../src/index.js";
-import { asked, busy, connect, faulty, killClockd, newApplication, server, setTarget, startClockd } from "./service.js";
-
-/** A queue whose reader waits. */
-class Queue<T> {
-  readonly items: T[] = [];
-  readonly #bell = new EventTarget();
-
-  put(item: T): void {
-    this.items.push(item);
-    this.#bell.dispatchEvent(new Event("put"));
-  }
-
-  async take(): Promise<T> {
-    while (this.items.length === 0) await once(this.#bell, "put");
-    return this.items.shift()!;
-  }
-}
+import {
+  asked,
+  busy,
+  connect,
+  faulty,
+  killClockd,
+  newApplication,
+  Queue,
+  server,
+  setTarget,
+  startClockd,
+} from "./service.js";
 
 /** A consumer that a test has started. It ends with the test. */
 class Consuming {

@@ -1,5 +1,6 @@
 // The tests run with a clockd that client/internal/faulty/run has started.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { Client, type ClientOptions } from "../src/index.js";
 
 export const server = process.env["CLOCKD_TEST_SERVER"] ?? "";
@@ -53,4 +54,20 @@ export function newApplication(): string {
 
 export function connect(url = server, options: ClientOptions = {}): Client {
   return new Client(url, options);
+}
+
+/** A queue whose reader waits. */
+export class Queue<T> {
+  readonly items: T[] = [];
+  readonly #bell = new EventTarget();
+
+  put(item: T): void {
+    this.items.push(item);
+    this.#bell.dispatchEvent(new Event("put"));
+  }
+
+  async take(): Promise<T> {
+    while (this.items.length === 0) await once(this.#bell, "put");
+    return this.items.shift()!;
+  }
 }
