@@ -82,7 +82,8 @@ func (v *Verifier) WithTolerance(d time.Duration) *Verifier {
 func (v *Verifier) Verify(header http.Header, body []byte) error {
 	id, timestamp, signatures := header.Get(headerWebhookID), header.Get(headerWebhookTimestamp), header.Get(headerWebhookSignature)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
-	if id == "" || signatures == "" || err != nil {
+	// an id of more parts may be another id and its time, of which the rest is in the body
+	if id == "" || strings.Count(id, ".") > 2 || signatures == "" || err != nil {
 		return ErrWebhookHeaders
 	}
 	if age := time.Since(time.Unix(seconds, 0)); age > v.tolerance || age < -v.tolerance {

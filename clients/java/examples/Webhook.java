@@ -40,8 +40,9 @@ class Webhook {
       return 401;
     }
     if (seen.add(messageId)) { // the work
-      String id =
-          URLDecoder.decode(headers.getFirst("x-clockd-business-id"), StandardCharsets.UTF_8);
+      // URLDecoder reads forms, where + is a blank
+      String escaped = headers.getFirst("x-clockd-business-id").replace("+", "%2B");
+      String id = URLDecoder.decode(escaped, StandardCharsets.UTF_8);
       System.out.println(id + " " + new String(body, StandardCharsets.UTF_8));
     }
     return 204;

@@ -56,7 +56,9 @@ export class Verifier {
     const id = header(headers, "webhook-id");
     const timestamp = header(headers, "webhook-timestamp");
     const signatures = header(headers, "webhook-signature");
-    if (id === "" || signatures === "" || !/^-?\d{1,19}$/.test(timestamp)) throw new WebhookError("headers");
+    // an id of more parts may be another id and its time, of which the rest is in the body
+    const isId = id !== "" && id.split(".").length <= 3;
+    if (!isId || signatures === "" || !/^-?\d{1,19}$/.test(timestamp)) throw new WebhookError("headers");
     if (!(Math.abs(now.getTime() - Number(timestamp) * 1000) <= this.#tolerance)) throw new WebhookError("time");
     for (const key of this.#keys) {
       const want = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest();

@@ -59,7 +59,9 @@ class Verifier:
         other headers. A valid request may come again with the same message id: handle each id once.
         """
         message_id, timestamp, signatures = _signed_headers(headers)
-        if not message_id or not signatures or not re.fullmatch(r"-?[0-9]{1,19}", timestamp):
+        # an id of more parts may be another id and its time, of which the rest is in the body
+        is_id = message_id and message_id.count(".") <= 2
+        if not is_id or not signatures or not re.fullmatch(r"-?[0-9]{1,19}", timestamp):
             raise WebhookError("headers")
         age = (now or datetime.now(UTC)).timestamp() - int(timestamp)
         if abs(age) > self._tolerance.total_seconds():

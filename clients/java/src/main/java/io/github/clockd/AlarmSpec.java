@@ -9,6 +9,9 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.time.temporal.ChronoUnit;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.Map;
@@ -52,13 +55,16 @@ public final class AlarmSpec {
 
   /** An alarm that rings at a local time, whose instant the service finds. */
   public static AlarmSpec at(LocalDateTime time, ZoneId zone) {
+    String name = zone.equals(ZoneOffset.UTC) ? "UTC" : zone.getId();
     return of("ring_at", new JsonPrimitive(localTime(time)))
-        .with("time_zone", new JsonPrimitive(zone.getId()));
+        .with("time_zone", new JsonPrimitive(name));
   }
 
+  /** Returns a time with milliseconds, rounded up so that no alarm rings early. */
   private static String localTime(LocalDateTime time) {
-    String text = time.toString();
-    return time.getSecond() == 0 && time.getNano() == 0 ? text + ":00" : text;
+    var up = time.plusNanos(999_999).truncatedTo(ChronoUnit.MILLIS);
+    String pattern = "uuuu-MM-dd'T'HH:mm:ss" + (up.getNano() == 0 ? "" : ".SSS");
+    return up.format(DateTimeFormatter.ofPattern(pattern));
   }
 
   /** An alarm that rings again. */
@@ -130,7 +136,11 @@ public final class AlarmSpec {
    * target.
    */
   public AlarmSpec receiver(Map<String, ?> fields) {
-    return with("receiver", new Gson().toJsonTree(fields));
+    try {
+      return with("receiver", new Gson().toJsonTree(fields));
+    } catch (RuntimeException e) {
+      throw ClockdException.invalid("receiver", "the receiver cannot be JSON: " + e.getMessage());
+    }
   }
 
   /** W3C trace context, which the rings carry; not in a batch. */
@@ -162,32 +172,40 @@ public final class AlarmSpec {
   }
 
   /** Returns the set as JSON. The id is null in a set whose id is in the path. */
-  JsonObject body(String businessId) {
+  String body(String businessId) {
     var whole = new JsonObject();
     if (businessId != null) whole.addProperty("business_id", businessId);
     body.entrySet().forEach(member -> whole.add(member.getKey(), member.getValue()));
     if (condition != null && condition.name != null) whole.addProperty("if", condition.name);
     switch (payload.kind()) {
-      case JSON -> whole.add("payload", json());
+      case JSON -> {
+        whole.add("payload", null); // the last member
+        String head = whole.toString();
+        return head.substring(0, head.length() - "null}".length()) + json() + "}";
+      }
       case TEXT -> whole.addProperty("text", payload.toString());
       case BYTES ->
           whole.addProperty("base64", Base64.getEncoder().encodeToString(payload.toBytes()));
       case NONE -> {}
     }
-    return whole;
+    return whole.toString();
   }
 
-  private JsonElement json() {
+  /** Returns the payload as it was given, which no parser has changed. */
+  private String json() {
     try {
-      return Json.parse(payload.toString());
+      Json.parse(payload.toString());
+      return payload.toString();
     } catch (JsonParseException e) {
       throw ClockdException.invalid("payload", "the payload is no JSON: " + e.getMessage());
     }
   }
 
-  /** Returns the set without its payload. */
+  /** Returns the set without its payload and its receiver, which may have secrets. */
   @Override
   public String toString() {
-    return body.toString();
+    var shown = body.deepCopy();
+    shown.remove("receiver");
+    return shown.toString();
   }
 }

@@ -12,11 +12,13 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Function;
+import javax.net.ssl.SSLHandshakeException;
 
 /** What a call sends, when it is repeated, and what its response means. */
 final class Calls {
@@ -56,7 +58,7 @@ final class Calls {
       String body,
       Repetition repetition,
       Duration longPoll,
-      Function<JsonElement, T> read) {
+      Function<String, T> read) {
     Request(
         String method,
         String path,
@@ -64,7 +66,14 @@ final class Calls {
         String body,
         Repetition repetition,
         Function<JsonElement, T> read) {
-      this(method, path, headers, body, repetition, Duration.ZERO, read);
+      this(
+          method,
+          path,
+          headers,
+          body,
+          repetition,
+          Duration.ZERO,
+          json -> read.apply(Json.parse(json)));
     }
 
     boolean mayRepeat(ClockdException failed) {
@@ -85,7 +94,7 @@ final class Calls {
   static <T> T read(Request<T> request, Response response) {
     if (response.status < 200 || response.status > 299) throw refusal(response);
     try {
-      return request.read.apply(Json.parse(new String(response.body, StandardCharsets.UTF_8)));
+      return request.read.apply(new String(response.body, StandardCharsets.UTF_8));
     } catch (RuntimeException e) { // a value may be out of any range
       throw ClockdException.unreadable(response.status, request.mayChange(), e);
     }
@@ -123,8 +132,12 @@ final class Calls {
   /** Returns the error for a try without a whole response. */
   static ClockdException broken(String server, Throwable cause) {
     boolean unsent =
-        cause instanceof ConnectException || cause instanceof HttpConnectTimeoutException;
-    String why = cause.getMessage() == null ? cause.getClass().getSimpleName() : cause.getMessage();
+        cause instanceof ConnectException
+            || cause instanceof HttpConnectTimeoutException
+            || cause instanceof SSLHandshakeException;
+    Throwable told = cause; // of a failed connect the first cause alone may tell the reason
+    while (told.getMessage() == null && told.getCause() != null) told = told.getCause();
+    String why = told.getMessage() == null ? told.getClass().getSimpleName() : told.getMessage();
     return ClockdException.broken("no response from " + server + ": " + why, true, !unsent, cause);
   }
 
@@ -176,26 +189,25 @@ final class Calls {
   /**
    * Returns an id as one segment of a path. Programs on the way resolve . and .. even as segments.
    */
-  static String segment(String id) {
-    checkId(id);
+  static String segment(String field, String id) {
+    checkId(field, id);
     if (id.equals(".") || id.equals("..")) return id.replace(".", "%2E");
-    if (!StandardCharsets.UTF_8.newEncoder().canEncode(id))
-      throw ClockdException.invalid("business_id", "an id must be Unicode");
     return URLEncoder.encode(id, StandardCharsets.UTF_8).replace("+", "%20");
   }
 
-  private static void checkId(String id) {
+  private static void checkId(String field, String id) {
     if (id == null || id.isEmpty()) {
-      throw ClockdException.invalid("business_id", "an id must not be empty");
+      throw ClockdException.invalid(field, field + " must not be empty");
     }
+    Values.checkUnicode(field, id);
   }
 
   static String applicationPath(String application) {
-    return "/v1/applications/" + segment(application);
+    return "/v1/applications/" + segment("application", application);
   }
 
   private static String alarmPath(String application, String businessId) {
-    return applicationPath(application) + "/alarms/" + segment(businessId);
+    return applicationPath(application) + "/alarms/" + segment("business_id", businessId);
   }
 
   static Request<Alarm> set(String application, String businessId, AlarmSpec spec) {
@@ -204,7 +216,7 @@ final class Calls {
         "PUT",
         alarmPath(application, businessId),
         spec.headers(),
-        spec.body(null).toString(),
+        spec.body(null),
         repetition,
         Alarm::read);
   }
@@ -229,11 +241,11 @@ final class Calls {
   }
 
   static Request<List<Result>> batch(String application, Iterable<Change> changes) {
-    var sets = new JsonArray();
+    List<String> sets = new ArrayList<>();
     var cancels = new JsonArray();
     var repetition = Repetition.ALWAYS;
     for (Change change : changes) {
-      checkId(change.businessId);
+      checkId("business_id", change.businessId);
       if (change.spec == null) {
         cancels.add(change.businessId);
         continue;
@@ -244,14 +256,11 @@ final class Calls {
       sets.add(change.spec.body(change.businessId));
       if (!change.spec.isRepeatable()) repetition = Repetition.NEVER;
     }
-    var body = new JsonObject();
-    body.add("set", sets);
-    body.add("cancel", cancels);
     return new Request<>(
         "POST",
         applicationPath(application) + "/alarms",
         Map.of(),
-        body.toString(),
+        "{\"set\":[" + String.join(",", sets) + "],\"cancel\":" + cancels + "}",
         repetition,
         e -> Json.object(e).required("results", Result::read));
   }
@@ -275,8 +284,8 @@ final class Calls {
   }
 
   /** Returns the request of a reserve. A repeat of it would reserve further rings. */
-  static <T> Request<List<T>> reserve(
-      String application, int count, Duration wait, Function<JsonElement, T> read) {
+  static <T> Request<T> reserve(
+      String application, int count, Duration wait, Function<String, T> read) {
     var body = new JsonObject();
     body.addProperty("count", count);
     body.addProperty("wait", Values.write("wait", wait));
@@ -287,13 +296,18 @@ final class Calls {
         body.toString(),
         Repetition.UNSENT,
         wait,
-        e -> Json.object(e).required("rings", read));
+        read);
   }
 
   static Request<Alarm> answer(String application, String messageId, Answer answer, String name) {
     if (answer.kind.isEmpty())
       throw ClockdException.invalid("kind", "an answer is ack, release, bury or touch");
-    String path = applicationPath(application) + "/rings/" + segment(messageId) + "/" + answer.kind;
+    String path =
+        applicationPath(application)
+            + "/rings/"
+            + segment("message_id", messageId)
+            + "/"
+            + answer.kind;
     return new Request<>(
         "POST", path, Map.of(), answer.body(name).toString(), Repetition.ALWAYS, Alarm::read);
   }

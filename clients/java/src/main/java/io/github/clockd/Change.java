@@ -1,5 +1,7 @@
 package io.github.clockd;
 
+import java.util.Objects;
+
 /** One change of a batch: a set, or a cancel. */
 public final class Change {
   final String businessId;
@@ -14,7 +16,7 @@ public final class Change {
 
   /** A set. */
   public static Change set(String businessId, AlarmSpec spec) {
-    return new Change(businessId, spec);
+    return new Change(businessId, Objects.requireNonNull(spec, "spec"));
   }
 
   /** A cancel. */

@@ -1,6 +1,5 @@
 package io.github.clockd;
 
-import com.google.gson.JsonElement;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.URI;
@@ -39,8 +38,8 @@ public final class Client {
     token = b.token;
     name = b.name;
     tries = b.tries;
-    tryTimeout = b.tryTimeout;
-    timeout = b.timeout;
+    tryTimeout = Values.atMostAYear(b.tryTimeout);
+    timeout = Values.atMostAYear(b.timeout);
     http =
         b.http != null
             ? b.http
@@ -244,12 +243,16 @@ public final class Client {
    * before its ackTimeout has passed. Rings of a lost response ring again after it.
    */
   public List<Ring> reserve(String application, int count, Duration wait) {
-    return send(Calls.reserve(application, count, wait, Ring::read));
+    return send(Calls.reserve(application, count, wait, Client::rings));
   }
 
-  /** Reserves rings, and returns them in JSON. */
+  private static List<Ring> rings(String json) {
+    return Json.object(Json.parse(json)).required("rings", Ring::read);
+  }
+
+  /** Reserves rings, and returns each in JSON, which may be unreadable. */
   List<String> reserveJson(String application, int count) {
-    return send(Calls.reserve(application, count, Duration.ofSeconds(20), JsonElement::toString));
+    return send(Calls.reserve(application, count, Duration.ofSeconds(20), Json::rings));
   }
 
   /** Tells that the work of a ring is done. */
@@ -335,6 +338,11 @@ public final class Client {
     return request;
   }
 
+  /** Returns the time for one try. */
+  Duration tryTimeout() {
+    return tryTimeout;
+  }
+
   /** Opens the stream of an application's rings, and resumes it after an event. */
   HttpResponse<InputStream> openStream(String application, String lastId) {
     var request =
@@ -343,7 +351,7 @@ public final class Client {
             Calls.applicationPath(application) + "/rings",
             Map.of("Accept", "text/event-stream"),
             null);
-    if (!lastId.isEmpty()) request.header("Last-Event-ID", lastId);
+    if (lastId.matches("[ -~]+")) request.header("Last-Event-ID", lastId);
     return exchange(request.build(), HttpResponse.BodyHandlers.ofInputStream(), tryTimeout);
   }
 

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -74,7 +75,7 @@ public final class Consumer implements AutoCloseable {
     concurrency = b.concurrency;
     pull = b.pull;
     readAhead = b.readAhead;
-    drain = b.drain;
+    drain = Values.atMostAYear(b.drain);
     onFault = b.onFault;
     memory = new Memory(b.memory);
   }
@@ -94,7 +95,7 @@ public final class Consumer implements AutoCloseable {
     Builder(Client client, String application, Function<Ring, Answer> handler) {
       this.client = client;
       this.application = application;
-      this.handler = handler;
+      this.handler = Objects.requireNonNull(handler, "handler");
     }
 
     /** Calls of the handler at once; default 1: rings are handled in the order of their arrival. */
@@ -126,7 +127,7 @@ public final class Consumer implements AutoCloseable {
 
     /** Time for the rings that were read, after the stop; default 10 s. */
     public Builder drain(Duration time) {
-      drain = time;
+      drain = Objects.requireNonNull(time, "drain");
       return this;
     }
 
@@ -135,7 +136,7 @@ public final class Consumer implements AutoCloseable {
      * warns.
      */
     public Builder onFault(java.util.function.Consumer<Fault> listener) {
-      onFault = listener;
+      onFault = Objects.requireNonNull(listener, "onFault");
       return this;
     }
 
@@ -145,6 +146,9 @@ public final class Consumer implements AutoCloseable {
         throw ClockdException.invalid(
             "concurrency", "concurrency, readAhead and memory must be at least 1");
       }
+      if (drain.isNegative())
+        throw ClockdException.invalid("drain", "the time for the rings that were read is negative");
+      Calls.applicationPath(application); // refuses what is no name
       return new Consumer(this);
     }
 
@@ -180,10 +184,8 @@ public final class Consumer implements AutoCloseable {
     stop();
     int left = drained();
     threads.forEach(Thread::interrupt); // waits for a ring, or works too long
-    hasReturned();
-    if (interrupted) Thread.currentThread().interrupt();
-    if (refused != null) throw refused;
-    if (left > 0) {
+    ClockdException failed = refused;
+    if (failed == null && left > 0) {
       String text =
           "rings of "
               + application
@@ -191,8 +193,12 @@ public final class Consumer implements AutoCloseable {
               + drain.toMillis() / 1000.0
               + " s: "
               + left;
-      throw ClockdException.broken(text, false, false, null);
+      failed = ClockdException.broken(text, false, false, null);
+      tell(text, failed, null); // the program may end before it sees the exception
     }
+    hasReturned();
+    if (interrupted) Thread.currentThread().interrupt();
+    if (failed != null) throw failed;
   }
 
   private Thread thread(String name, Runnable work) {
@@ -343,8 +349,8 @@ public final class Consumer implements AutoCloseable {
     HttpResponse<InputStream> response = client.openStream(application, lastId);
     try (InputStream body = new WatchedStream(response.body(), timer, SILENCE)) {
       reading(body);
-      check(response, body);
-      var events = new EventReader(body);
+      check(response, body, timer);
+      var events = new EventReader(body, lastId);
       for (EventReader.Event event; (event = events.next()) != null; ) {
         // others are of a later version of the service
         if (event.type().equals("ring") && event.data() != null) take(event.data());
@@ -360,13 +366,17 @@ public final class Consumer implements AutoCloseable {
     }
   }
 
-  /** Throws the refusal of a stream. */
-  private void check(HttpResponse<InputStream> response, InputStream body) throws IOException {
+  /** Throws the refusal of a stream. It takes no longer than a try of a call. */
+  private void check(
+      HttpResponse<InputStream> response, InputStream body, ScheduledExecutorService timer)
+      throws IOException {
     if (response.statusCode() != 200) {
       String retryAfter = response.headers().firstValue("Retry-After").orElse("");
-      throw Calls.refusal(
-          new Calls.Response(
-              response.statusCode(), retryAfter, body.readNBytes(Calls.RESPONSE_BYTES)));
+      var late =
+          timer.schedule(() -> close(body), client.tryTimeout().toMillis(), TimeUnit.MILLISECONDS);
+      byte[] problem = body.readNBytes(Calls.RESPONSE_BYTES);
+      late.cancel(false);
+      throw Calls.refusal(new Calls.Response(response.statusCode(), retryAfter, problem));
     }
     String type = response.headers().firstValue("Content-Type").orElse("").split(";")[0].strip();
     if (!type.equals("text/event-stream"))
@@ -441,6 +451,8 @@ public final class Consumer implements AutoCloseable {
     for (Ring ring; (ring = begin()) != null; ) {
       try {
         handleOnce(ring);
+      } catch (Throwable e) { // the thread is for the next rings too
+        tell("ring " + ring.messageId() + " of " + application + ": " + describe(e), e, ring);
       } finally {
         end();
       }
@@ -456,6 +468,7 @@ public final class Consumer implements AutoCloseable {
       }
     }
     if (over) return null;
+    Thread.interrupted(); // of another ring
     handling++;
     Ring ring = waiting.remove();
     notifyAll();
@@ -490,7 +503,8 @@ public final class Consumer implements AutoCloseable {
             ring);
     } catch (RuntimeException failed) {
       tell("answer to " + name + ": " + failed.getMessage(), failed, ring);
-      if (failed instanceof ClockdException refusal && refusal.again()) return;
+      if (failed instanceof ClockdException refusal
+          && (refusal.again() || refusal.getCause() instanceof InterruptedException)) return;
     }
     memory.end(ring.messageId(), null);
   }
@@ -499,6 +513,7 @@ public final class Consumer implements AutoCloseable {
   private Answer answerOf(Ring ring) {
     try {
       Answer answer = handler.apply(ring);
+      Thread.interrupted(); // what the handler has left, or the end of the drain: it has its answer
       if (answer == null) return Answer.ack();
       return answer.kind.isEmpty() ? null : answer;
     } catch (Throwable e) { // an Error must not end the thread silently
@@ -510,17 +525,25 @@ public final class Consumer implements AutoCloseable {
               + "/"
               + ring.businessId()
               + ": "
-              + e,
+              + describe(e),
           e,
           ring);
       return null;
     }
   }
 
+  private static String describe(Throwable e) {
+    try {
+      return e.toString();
+    } catch (Throwable worse) { // its text is the program's code
+      return e.getClass().getName();
+    }
+  }
+
   private void tell(String text, Throwable cause, Ring ring) {
     try {
       onFault.accept(new Fault(text, cause, ring));
-    } catch (RuntimeException e) {
+    } catch (Throwable e) { // the thread is for the next rings too
       LOGGER.log(Level.WARNING, "onFault has failed for: " + text, e);
     }
   }

@@ -21,10 +21,12 @@ final class EventReader {
   private final InputStream stream;
   private final byte[] part = new byte[64 << 10];
   private int begin, end; // of the unread bytes of the part
-  private String lastId = "";
+  private String lastId;
 
-  EventReader(InputStream stream) {
+  /** Reads a stream that goes on after the event with an id, which may be empty. */
+  EventReader(InputStream stream, String lastId) {
     this.stream = stream;
+    this.lastId = lastId;
   }
 
   /**

@@ -31,7 +31,7 @@ public final class Filter {
 
   /** Alarms whose business ids begin so. */
   public Filter prefix(String prefix) {
-    return with("prefix", prefix);
+    return with("prefix", Values.checkUnicode("prefix", prefix));
   }
 
   /** Alarms whose next try is at this time or later. The list is then by that time. */

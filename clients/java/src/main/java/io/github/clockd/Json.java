@@ -25,6 +25,9 @@ import java.util.function.Function;
 final class Json {
   private static final TypeAdapter<JsonElement> ELEMENTS = new Gson().getAdapter(JsonElement.class);
 
+  /** More than the service takes, 500. */
+  private static final int NESTING = 1000;
+
   private final JsonObject object;
 
   private Json(JsonObject object) {
@@ -35,6 +38,7 @@ final class Json {
   static JsonElement parse(String text) {
     try (var reader = new JsonReader(new StringReader(text))) {
       reader.setStrictness(Strictness.STRICT);
+      reader.setNestingLimit(NESTING);
       JsonElement element = ELEMENTS.read(reader);
       if (reader.peek() != JsonToken.END_DOCUMENT)
         throw new JsonParseException("it has more than one value");
@@ -42,6 +46,46 @@ final class Json {
     } catch (IOException | IllegalStateException | NumberFormatException e) {
       throw new JsonParseException(e.getMessage(), e);
     }
+  }
+
+  /**
+   * Returns the rings of a reserve, each as a text. One that cannot be read, for example because a
+   * number has more than a thousand digits, does not hide the others.
+   */
+  static List<String> rings(String text) {
+    try {
+      return object(parse(text)).required("rings", JsonElement::toString);
+    } catch (JsonParseException e) {
+      List<String> each = objects(text);
+      if (each.isEmpty()) throw e;
+      return each;
+    }
+  }
+
+  /** Returns each object in an array of an object, as a text. */
+  private static List<String> objects(String text) {
+    List<String> objects = new ArrayList<>();
+    boolean quoted = false;
+    int depth = 0, begin = 0;
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (quoted) {
+        if (c == '\\') i++;
+        else quoted = c != '"';
+        continue;
+      }
+      switch (c) {
+        case '"' -> quoted = true;
+        case '{', '[' -> {
+          if (depth++ == 2) begin = i;
+        }
+        case '}', ']' -> {
+          if (--depth == 2) objects.add(text.substring(begin, i + 1));
+        }
+        default -> {}
+      }
+    }
+    return objects;
   }
 
   /** Returns an object that has texts of these names. Other values are a JsonParseException. */

@@ -34,12 +34,14 @@ public final class Payload {
    * other texts.
    */
   public static Payload json(String json) {
-    return new Payload(Kind.JSON, json.getBytes(StandardCharsets.UTF_8));
+    return new Payload(
+        Kind.JSON, Values.checkUnicode("payload", json).getBytes(StandardCharsets.UTF_8));
   }
 
   /** Returns a payload of text. */
   public static Payload text(String text) {
-    return new Payload(Kind.TEXT, text.getBytes(StandardCharsets.UTF_8));
+    return new Payload(
+        Kind.TEXT, Values.checkUnicode("text", text).getBytes(StandardCharsets.UTF_8));
   }
 
   /** Returns a payload of bytes. */

@@ -15,6 +15,8 @@ public record Retry(Duration initial, Double factor, Duration cap, Integer limit
   JsonObject body() {
     var body = new JsonObject();
     if (initial != null) body.addProperty("initial", Values.write("retry.initial", initial));
+    if (factor != null && !Double.isFinite(factor))
+      throw ClockdException.invalid("retry.factor", "the factor must be a number");
     if (factor != null) body.addProperty("factor", factor);
     if (cap != null) body.addProperty("cap", Values.write("retry.cap", cap));
     if (limit != null) body.addProperty("limit", limit);

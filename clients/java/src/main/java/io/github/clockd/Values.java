@@ -1,5 +1,6 @@
 package io.github.clockd;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
@@ -7,7 +8,6 @@ import java.util.regex.Pattern;
 
 /** Times and durations in the service's JSON. */
 final class Values {
-  private static final Pattern DURATION = Pattern.compile("((\\d+)(\\.\\d+)?(h|ms|m|s|us|µs))+");
   private static final Pattern PART = Pattern.compile("(\\d+)(?:\\.(\\d+))?(h|ms|m|s|us|µs)");
 
   private Values() {}
@@ -36,11 +36,11 @@ final class Values {
 
   /** Reads a text like "1h30m". Other texts are an IllegalArgumentException. */
   static Duration readDuration(String text) {
-    if (!DURATION.matcher(text).matches())
-      throw new IllegalArgumentException("\"" + text + "\" is no duration");
     Duration total = Duration.ZERO;
     var part = PART.matcher(text);
-    while (part.find()) {
+    for (int at = 0; at < text.length() || at == 0; at = part.end()) {
+      if (!part.region(at, text.length()).lookingAt())
+        throw new IllegalArgumentException("\"" + text + "\" is no duration");
       Duration unit =
           switch (part.group(3)) {
             case "h" -> Duration.ofHours(1);
@@ -58,6 +58,19 @@ final class Values {
                     .dividedBy((long) Math.pow(10, fraction.length())));
     }
     return total;
+  }
+
+  /** Returns the duration, or a year if that is shorter, which any clock can count. */
+  static Duration atMostAYear(Duration d) {
+    Duration year = Duration.ofDays(365);
+    return d.compareTo(year) < 0 ? d : year;
+  }
+
+  /** Refuses half a pair of surrogates, which would be sent as a question mark. */
+  static String checkUnicode(String field, String text) {
+    if (!StandardCharsets.UTF_8.newEncoder().canEncode(text))
+      throw ClockdException.invalid(field, field + " must be Unicode");
+    return text;
   }
 
   /** Reads a text of RFC 3339. Other texts are a DateTimeException. */

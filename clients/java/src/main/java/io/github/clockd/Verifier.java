@@ -35,15 +35,19 @@ public final class Verifier {
   public Verifier(Duration tolerance, String... secrets) {
     if (secrets.length == 0)
       throw new IllegalArgumentException("a verifier needs at least one secret");
+    if (tolerance.isNegative())
+      throw new IllegalArgumentException("the tolerance must not be negative");
     for (String secret : secrets) keys.add(key(secret));
-    this.tolerance = tolerance;
+    this.tolerance = Values.atMostAYear(tolerance);
   }
 
   /** Returns the key of a secret. The error does not repeat the secret. */
   private static byte[] key(String secret) {
     final int shortest = 24, longest = 64; // bytes
     byte[] key =
-        secret.startsWith(PREFIX) ? decoded(secret.substring(PREFIX.length())) : new byte[0];
+        secret != null && secret.startsWith(PREFIX)
+            ? decoded(secret.substring(PREFIX.length()))
+            : new byte[0];
     if (key.length < shortest || key.length > longest)
       throw new IllegalArgumentException("a secret must be whsec_ and 24 to 64 bytes in base64");
     return key;
@@ -72,7 +76,9 @@ public final class Verifier {
     String id = orEmpty(header.apply("webhook-id"));
     String timestamp = orEmpty(header.apply("webhook-timestamp"));
     String signatures = orEmpty(header.apply("webhook-signature"));
-    if (id.isEmpty() || signatures.isEmpty() || !timestamp.matches("-?\\d{1,19}"))
+    // an id of more parts may be another id and its time, of which the rest is in the body
+    boolean isId = !id.isEmpty() && id.split("\\.", -1).length <= 3;
+    if (!isId || signatures.isEmpty() || !timestamp.matches("-?\\d{1,19}"))
       throw new WebhookException(WebhookException.Fault.HEADERS);
     double age = Math.abs(now.toEpochMilli() / 1000.0 - Double.parseDouble(timestamp));
     if (age > tolerance.toMillis() / 1000.0)

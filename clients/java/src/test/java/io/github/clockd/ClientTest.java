@@ -87,6 +87,7 @@ class ClientTest {
             Payload.NONE,
             Payload.json("null"),
             Payload.json("[\"ü<\",1.50,12345678901234567890]"),
+            Payload.json("[".repeat(400) + "]".repeat(400)),
             Payload.text(""),
             Payload.bytes(new byte[] {0, -1, 10}))) {
       assertEquals(
@@ -125,7 +126,32 @@ class ClientTest {
         refused(() -> AlarmSpec.after(Duration.ofSeconds(Long.MAX_VALUE)), "invalid_value")
             .field());
     assertEquals("ring_at", refused(() -> AlarmSpec.at(Instant.MAX), "invalid_value").field());
+    assertEquals("text", refused(() -> Payload.text("a\ud800"), "invalid_value").field());
+    assertEquals("prefix", refused(() -> Filter.ALL.prefix("\ud800"), "invalid_value").field());
+    assertEquals("application", refused(() -> client().get("", "x"), "invalid_value").field());
+    refused(() -> client().batch(app, List.of(Change.cancel("\ud800"))), "invalid_value");
+    refused(() -> AlarmSpec.at(LATER).receiver(Map.of("key", Double.NaN)), "invalid_value");
     assertEquals(404, refused(() -> client().get(app, "x"), "unknown_alarm").status());
+  }
+
+  @Test
+  void requestHasThePayloadAsItWasGiven() {
+    String given = "{\"a\": 1.50,\"a\":2}";
+    var spec = AlarmSpec.at(Instant.EPOCH).payload(Payload.json(given)).priority(3);
+    assertEquals("{\"ring_at\":0,\"priority\":3,\"payload\":" + given + "}", spec.body(null));
+  }
+
+  @Test
+  void textOfAnAlarmHasNoSecrets() {
+    var spec =
+        AlarmSpec.at(Instant.EPOCH).receiver(Map.of("headers", Map.of("authorization", "x")));
+    assertEquals("{\"ring_at\":0}", spec.toString());
+  }
+
+  @Test
+  void longTextIsNoDuration() {
+    assertThrows(RuntimeException.class, () -> Values.readDuration("1h".repeat(100_000) + "x"));
+    assertThrows(RuntimeException.class, () -> Values.readDuration(""));
   }
 
   @Test

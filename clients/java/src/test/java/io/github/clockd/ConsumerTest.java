@@ -7,9 +7,11 @@ import static io.github.clockd.Service.response;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +20,7 @@ import java.util.TreeSet;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
@@ -350,6 +353,75 @@ class ConsumerTest {
     assertEquals("a", consuming.faults.take().ring().businessId());
     set(ACKED, "b");
     awaitAlarm("b", "rung");
+  }
+
+  /** An exception whose text is code that fails. */
+  private static final class Untold extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("no text");
+    }
+  }
+
+  @Test
+  void nothingThatAHandlerLeavesHarmsTheNextRing() throws InterruptedException {
+    var calls = new AtomicInteger();
+    Function<Ring, Answer> handler =
+        ring -> {
+          if (calls.incrementAndGet() % 2 == 0) throw new Untold();
+          Thread.currentThread().interrupt();
+          return Answer.ack();
+        };
+    var c =
+        new Consuming(
+            Service.builder(SERVER).build(),
+            app,
+            handler,
+            b ->
+                b.onFault(
+                    fault -> {
+                      throw new AssertionError(fault.text());
+                    }));
+    set(ACKED, "a", "b", "c", "d", "e");
+    for (int i = 0; i < 5; i++) c.rings.take();
+    c.stop();
+    assertNull(c.error);
+    assertEquals(5, calls.get());
+    int acked = 0;
+    for (Alarm alarm : Service.builder(SERVER).build().alarms(app, Filter.ALL)) {
+      if ("ack".equals(alarm.answer())) acked++;
+    }
+    assertEquals(3, acked);
+  }
+
+  @Test
+  void aRingThatCannotBeReadHidesNoOther() throws Exception {
+    Service.target(app, "pull");
+    String digits = "1".repeat(1100); // more than Gson reads
+    Service.put(app, "poison", "{\"delay\":0,\"ack_timeout\":3600000,\"payload\":" + digits + "}");
+    set(ACKED, "good", "better");
+    var c = new Consuming(Service.builder(SERVER).build(), app, DONE, b -> b.pull().concurrency(4));
+    assertEquals(
+        Set.of("better", "good"), Set.of(c.rings.take().businessId(), c.rings.take().businessId()));
+    while (!c.faults.take().text().contains("cannot be read")) {
+      // the settings need a moment
+    }
+    c.stop();
+    assertNull(c.error);
+  }
+
+  @Test
+  void consumerWithoutASenseIsRefused() throws InterruptedException {
+    var client = Service.builder(SERVER).build();
+    assertThrows(
+        ClockdException.class,
+        () -> client.consumer(app, DONE).drain(Duration.ofMillis(-1)).build());
+    assertThrows(ClockdException.class, () -> client.consumer("", DONE).build());
+    var c = new Consuming(client, app, DONE, b -> b.drain(ChronoUnit.FOREVER.getDuration()));
+    c.stop();
+    assertNull(c.error);
   }
 
   @Test

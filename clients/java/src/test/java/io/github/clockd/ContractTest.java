@@ -96,13 +96,16 @@ class ContractTest {
   void segments() {
     var cases = CONTRACT.getAsJsonObject("segments");
     for (JsonElement id : cases.getAsJsonArray("ids")) {
-      String segment = Calls.segment(id.getAsString());
+      String segment = Calls.segment("business_id", id.getAsString());
       assertEquals(id.getAsString(), URLDecoder.decode(segment, StandardCharsets.UTF_8));
       for (JsonElement reserved : cases.getAsJsonArray("without"))
         assertFalse(segment.contains(reserved.getAsString()), segment);
     }
     cases(cases.get("same"))
-        .forEach(c -> assertEquals(text(c, "segment", ""), Calls.segment(text(c, "id", ""))));
+        .forEach(
+            c ->
+                assertEquals(
+                    text(c, "segment", ""), Calls.segment("business_id", text(c, "id", ""))));
   }
 
   @TestFactory
@@ -307,7 +310,7 @@ class ContractTest {
     calls.put(
         "batch with a delay",
         Calls.batch("shop", List.of(Change.set("x", at), Change.set("y", after))));
-    calls.put("reserve", Calls.reserve("shop", 1, Duration.ofSeconds(20), Ring::read));
+    calls.put("reserve", Calls.reserve("shop", 1, Duration.ofSeconds(20), Json::rings));
     return calls;
   }
 
@@ -374,7 +377,8 @@ class ContractTest {
         c -> {
           var reader =
               new EventReader(
-                  new ByteArrayInputStream(text(c, "stream", "").getBytes(StandardCharsets.UTF_8)));
+                  new ByteArrayInputStream(text(c, "stream", "").getBytes(StandardCharsets.UTF_8)),
+                  "");
           List<EventReader.Event> got = new ArrayList<>(), want = new ArrayList<>();
           try {
             for (EventReader.Event event; (event = reader.next()) != null; ) got.add(event);

@@ -38,6 +38,22 @@ final class Service {
     }
   }
 
+  /** Sets an alarm that the client would refuse. */
+  static void put(String application, String businessId, String body) {
+    var url = URI.create(SERVER + "/v1/applications/" + application + "/alarms/" + businessId);
+    var request =
+        HttpRequest.newBuilder(url)
+            .header("Content-Type", "application/json")
+            .PUT(HttpRequest.BodyPublishers.ofString(body))
+            .build();
+    try {
+      var response = HTTP.send(request, HttpResponse.BodyHandlers.ofString());
+      if (response.statusCode() != 201) throw new AssertionError(response.body());
+    } catch (IOException | InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   private static String url(JsonElement reference) {
     return reference.getAsJsonObject().get("url").getAsString();
   }
