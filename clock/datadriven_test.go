@@ -150,6 +150,8 @@ func outcomeOf(t *testing.T, words []string) (o Outcome) {
 			o.Acknowledged = true
 		case "final":
 			o.Final = true
+		case "unstored":
+			o.Unstored = true
 		case "counted":
 			o.Counted = true
 		case "retry_after":

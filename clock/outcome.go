@@ -71,6 +71,9 @@ type Outcome struct {
 	// Withdrawn says that the settings have no receiver for a Nacked ring: no byte of it left this process, and the try
 	// uses up no retry. The next one comes after RetryAfter.
 	Withdrawn bool
+	// Unstored says that the target has stored nothing of the batch in which a ring was Refused: the ring has certainly
+	// not arrived.
+	Unstored bool
 	// Counted says that a Doubtful ring had all the time that its target gives for a reply. The try has failed: it is
 	// counted, and the next try waits as the retry policy says.
 	Counted bool
@@ -82,7 +85,7 @@ type Outcome struct {
 // mayHaveArrived reports whether the receiver may have the ring although it was not confirmed. A broker may nack a
 // message after it has put the message into a queue.
 func (o Outcome) mayHaveArrived() bool {
-	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused
+	return o.Kind == Doubtful || o.Kind == Nacked || o.Kind == Refused && !o.Unstored
 }
 
 // MaxReason is the longest last_error, in characters, as in the database's column. The reasons of outcomes and answers

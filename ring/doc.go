@@ -184,8 +184,8 @@
 //	no queue bound            returned: counted, backoff; then held             a probe
 //	queue full, rejecting     nacked: counted, backoff, ever fewer batches      the first confirmed ring
 //	queue without a reply     awaited, later in doubt: not counted; then held   a probe, one every 2 s
-//	broker refuses a message  batches are halved until the culprit is alone     it is counted, and dead past its limit;
-//	                                                                            at once where it is the only one refused
+//	broker refuses a message  batches are halved until the culprit is alone,    it is counted, and dead past its limit;
+//	                          others are in doubt, or unsent if none is stored  at once where it is the only one refused
 //	a batch was not sent      released, as if not claimed                       claimed again 20 ms later
 //	reply late, the lane can  awaited: written when it comes, up to lateLimit;  the late reply; if the process dies, any node
 //	wait                      no copy                                           after clock.AwaitTimeout
@@ -202,7 +202,7 @@
 //	settle fails              the transaction is rolled back or in doubt        claimed again after the pause, or after the
 //	                                                                            claim's end; may ring twice, under the same message id
 //	an at-most-once ring      nacked, refused, no confirm, or the process died  none: it stays rung and in_doubt; only a
-//	may have arrived          before the outcome was written                    returned or unsent ring rings again
+//	may have arrived          before the outcome was written                    ring that certainly has not rings again
 //	row locked by a set       the claim passes it over                          claimed again 20 ms later, then the sweep
 //	process dies              the transaction dies with it                      any node's sweep
 package ring

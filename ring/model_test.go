@@ -511,6 +511,7 @@ type modelTarget struct {
 	absent         map[string]bool
 	outcomes       map[string]clock.OutcomeKind // outcomes by application; the others are confirmed
 	refused        map[string]bool              // business ids that the target refuses, with all later rings of the batch
+	wholeBatches   bool                         // the target refuses all of a batch with a refused ring, and stores none
 	nacked         map[string]bool              // business ids that the target nacks
 	rungs          []rung
 	closed         int
@@ -750,6 +751,9 @@ func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.L
 	}
 	outcomes := make([]clock.Outcome, len(rings))
 	until, refused := time.Now().Add(l.target.latency), false
+	if l.target.wholeBatches {
+		refused = slices.ContainsFunc(rings, func(r clock.Ring) bool { return l.target.refused[r.BusinessID] })
+	}
 	for i := range rings {
 		r := &rings[i]
 		kind := cmp.Or(l.target.outcomes[r.Application], clock.Confirmed)
@@ -775,7 +779,8 @@ func (l *modelLane) Deliver(_ context.Context, rings []clock.Ring, limits ring.L
 				kind, until = clock.Doubtful, limits.ReplyBy
 			}
 		}
-		outcomes[i] = clock.Outcome{Kind: kind, Reason: kind.String()}
+		outcomes[i] = clock.Outcome{Kind: kind, Reason: kind.String(),
+			Unstored: kind == clock.Refused && l.target.wholeBatches}
 		if kind != clock.Unsent && kind != clock.Untaken {
 			l.target.rungs = append(l.target.rungs, rung{
 				id: r.MessageID(), alarm: r.AlarmID, application: r.Application, at: l.target.clock.now(),

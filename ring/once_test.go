@@ -40,6 +40,29 @@ func TestAtMostOnceRingIsPublishedOnceUnderEveryOutcome(t *testing.T) {
 	}
 }
 
+// The target stores nothing of a batch in which it refuses one ring. The others ring, and none is in doubt.
+func TestRefusedBatchPutsNoRingInDoubtThatWasNotStored(t *testing.T) {
+	inBubble(t, defaultNode(), func(t *testing.T, n *node) {
+		n.target.update(func() { n.target.wholeBatches, n.target.refused["137"] = true, true })
+		limit := func(s *clock.Set) { s.Delivery, s.Retry.Limit = clock.AtMostOnce, 0 }
+		bad := n.setMany("a", 300, time.Second, limit)
+		innocent := n.setMany("b", 300, time.Second, limit, func(s *clock.Set) { s.BusinessID = "b" + s.BusinessID })
+		repeated := n.setMany("c", 300, time.Second, func(s *clock.Set) { s.BusinessID = "c" + s.BusinessID })
+		time.Sleep(5 * time.Second)
+		n.wantStates("a", map[clock.State]int{clock.Rung: 299, clock.Dead: 1})
+		for _, ids := range [][]int64{bad, innocent, repeated} {
+			for i, id := range ids {
+				a := n.db.get(id)
+				if is := i == 137 && a.Application == "a"; a.InDoubt || a.RetryTimes > 0 != is || a.RingNo == 0 != is {
+					t.Fatalf("%s/%s is %s, in doubt %t, with %d failed tries", a.Application, a.BusinessID, a.State, a.InDoubt,
+						a.RetryTimes)
+				}
+			}
+		}
+		wantOneMessageIDPerAlarm(t, n.target.all())
+	})
+}
+
 // wantRungAtMostOnce checks that every alarm has rung with one copy, confirmed or, with doubtful, in doubt. Returned
 // copies do not count.
 func (n *node) wantRungAtMostOnce(ids []int64, doubtful bool) {

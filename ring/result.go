@@ -137,7 +137,8 @@ func unsent(outcomes []clock.Outcome) int {
 type fateFunc func(ring *clock.Ring, outcome clock.Outcome, now clock.Instant) clock.Fate
 
 // decideFates returns the fate of each ring, and adds the rows that ring again to r.reoffered. If several rings were
-// refused, it is unknown which one is to blame, so all of them are in doubt until smaller batches tell.
+// refused, it is unknown which one is to blame, until smaller batches tell. So all of them are in doubt, or as if never
+// tried where the target has stored none.
 func (r *result) decideFates(
 	rings []clock.Ring, outcomes []clock.Outcome, now clock.Instant, fateOf fateFunc,
 ) []clock.Fate {
@@ -151,6 +152,9 @@ func (r *result) decideFates(
 	for i, o := range outcomes {
 		if o.Kind == clock.Refused && refused > 1 {
 			o.Kind = clock.Doubtful
+			if o.Unstored {
+				o.Kind = clock.Unsent
+			}
 		}
 		fates[i] = fateOf(&rings[i], o, now)
 		if next := fates[i].NextTryTime; next != clock.NoInstant && o.Kind != clock.Awaited {

@@ -61,7 +61,7 @@ type cli struct {
 }
 
 func main() {
-	version = cmp.Or(fetched(), version)
+	version = cmp.Or(moduleVersion(), version)
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -15,8 +15,8 @@ import (
 // install` has fetched.
 var version = "0.1.0-dev"
 
-// fetched returns the version of the module that was fetched to build the program, "" if it was built from a checkout.
-func fetched() string {
+// moduleVersion returns the version of the fetched module that the program was built from, "" for a checkout.
+func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Sum == "" {
 		return ""

@@ -125,7 +125,7 @@ func (t *Target) options(g *gate) []kgo.Opt {
 		kgo.Dialer(t.dialer(g)),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ManualFlushing(), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProduceRequestTimeout(t.cfg.PatientAckTimeout),
-		kgo.RequestTimeoutOverhead(replyOverhead),
+		kgo.RequestTimeoutOverhead(replyOverhead), kgo.ProducerBatchMaxBytes(maxRecordBytes),
 		kgo.UnknownTopicRetries(1), kgo.MetadataMinAge(metadataMinAge), kgo.RetryTimeout(t.cfg.DialTimeout),
 		kgo.RetryBackoffFn(func(int) time.Duration { return retryPause }),
 	}
@@ -144,6 +144,10 @@ const (
 	// retryPause is the pause of the client before it sends a request again, within the write limit.
 	retryPause = 100 * time.Millisecond
 )
+
+// maxRecordBytes is the size of the largest batch of records for one partition, and so of the largest record. It is
+// what brokers take by default.
+const maxRecordBytes = 1_000_012
 
 // dialer returns the function that connects to a broker.
 func (t *Target) dialer(g *gate) func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -12,7 +12,9 @@
 //
 //	no error                          confirmed: all in-sync replicas have the record
 //	topic unknown or not allowed      returned and counted
-//	record or batch not taken         refused: too large, not valid; it may be unknown which record of the batch is to blame
+//	record or batch not taken         refused: too large, not valid; none of the batch is stored, and it may be unknown
+//	                                  which record is to blame
+//	topic id unknown                  unsent: the topic was recreated; returned if the link was new too
 //	other final error                 nacked and counted
 //	error that may pass               sent again within the write limit, as the same record of the same producer; then in doubt
 //	none                              awaited, then in doubt
@@ -29,7 +31,8 @@
 //     through the gate.
 //  2. Unsent and untaken mean that no byte of the ring left this process, and that none can. The gate notes the
 //     partitions of each produce request before its first byte is written. What franz-go says about a record that it
-//     has cancelled decides nothing.
+//     has cancelled decides nothing. Unsent is also a ring whose record the broker has refused because the link knows
+//     an older topic of that name.
 //  3. A ring that may have been written, and has no final reply, is in doubt. Its next try is another record with the
 //     same message id.
 //  4. A link with a record that has no reply is used for no other delivery. It is set aside with the delivery, and the
@@ -55,7 +58,10 @@
 //	                             AckTimeout, then awaited in the quarantine; the      replicas
 //	                             replies to the same request are late
 //	topic missing, no right      returned: the application is held                    the topic or the right is given; a probe
-//	record too large             refused; the batch is halved until it is alone       the retry policy ends it as dead
+//	topic recreated              franz-go keeps to the old topic's id, so the lane     the same
+//	                             takes another link; no try is counted
+//	record too large             refused; the batch is halved until it is alone: only  the retry policy ends it as dead
+//	                             then is the try counted
 //	no right to write            the lane does not open                               the right is given
 //	idempotently
 //	connection lost              sent again within the write limit; the broker knows  the same producer and sequence number

@@ -2,9 +2,11 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/clockd/clockd/clock"
@@ -22,6 +24,7 @@ type link struct {
 	gate   *gate
 	ctx    context.Context //nolint:containedctx // ends with the link, and its flushes with it
 	cancel func()          // ends ctx
+	used   bool            // a delivery has used it: the topics that it knows may be old
 }
 
 // end closes the client in a goroutine. Records without a reply are given up; the gate is shut.
@@ -110,6 +113,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 		d.setAll(clock.Outcome{Kind: clock.Unsent, Reason: errTooLate.Error()})
 		return d.outcomes
 	}
+	d.fresh, d.link.used = !d.link.used, true
 	d.link.gate.begin(limits, d.acks)
 	d.produce(rings)
 	d.gather(ctx)
@@ -117,7 +121,7 @@ func (l *lane) Deliver(ctx context.Context, rings []clock.Ring, limits ring.Limi
 	d.await(ctx)
 	d.link.gate.shut()
 	d.takeReplies()
-	if d.left == 0 { // the client has forgotten all records
+	if d.left == 0 && !d.stale { // the client has forgotten all records
 		return d.outcomes
 	}
 	l.take()
@@ -159,6 +163,8 @@ type delivery struct {
 	replies  chan reply      // room for one reply a ring, so that the client never waits
 	left     int             // records without a reply
 	places   chan struct{}   // of the lane, if the delivery is late
+	fresh    bool            // the first delivery of the link
+	stale    bool            // a topic was recreated, and the link keeps to the old one
 	ended    bool
 }
 
@@ -244,7 +250,14 @@ func (d *delivery) note(r reply) {
 	if d.outcomes[r.ring].Kind != clock.Awaited {
 		return // resolved before
 	}
-	o := outcomeOf(r.err, d.link.gate.wasSent(d.records[r.ring]))
+	record := d.records[r.ring]
+	o := outcomeOf(r.err, record.Topic, d.link.gate.wasSent(record))
+	if errors.Is(r.err, kerr.UnknownTopicID) {
+		d.stale = true
+		if !d.fresh { // another link finds out whether there is such a topic
+			o.Kind = clock.Unsent
+		}
+	}
 	d.outcomes[r.ring] = o
 	if o.Kind == clock.Confirmed && d.limits.OnConfirmed != nil && d.places == nil {
 		d.limits.OnConfirmed(r.ring)

@@ -164,6 +164,64 @@ func TestMissingTopicReturnsOnlyItsOwnRings(t *testing.T) {
 	wantKinds(t, l.Deliver(t.Context(), rings("lost", 1), ample()), clock.Confirmed)
 }
 
+// A link keeps to a topic that was recreated. Its rings go to another link, and no try is counted.
+func TestRecreatedTopicGetsItsRings(t *testing.T) {
+	b := openTarget(t)
+	b.create("shop", nil)
+	b.create("bank", nil)
+	l := b.open()
+	wantKinds(t, l.Deliver(t.Context(), append(rings("shop", 20), rings("bank", 20)...), ample()), clock.Confirmed)
+	b.cluster.Recreate(b.prefix + "shop")
+	left := rings("shop", 20)
+	for range 3 { // a link, the next one, and one more if that was made before each broker knew the topic
+		if err := l.Open(t.Context(), 100); err != nil {
+			t.Fatal(err)
+		}
+		outcomes := l.Deliver(t.Context(), append(rings("bank", 20), left...), ample())
+		wantKinds(t, outcomes[:20], clock.Confirmed)
+		tried := left
+		left = nil
+		for i, o := range outcomes[20:] {
+			switch o.Kind {
+			case clock.Confirmed:
+			case clock.Unsent:
+				left = append(left, tried[i])
+			default:
+				t.Fatalf("%+v", o)
+			}
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("%d rings are left", len(left))
+	}
+	b.cluster.Eventually("the new topic has each ring", func() bool { return len(b.records("shop")) == 20 })
+}
+
+func TestRefusedRecordsWereNotStored(t *testing.T) {
+	b := openTarget(t)
+	b.create("shop", map[string]string{"max.message.bytes": "5000"})
+	large, all := rings("shop", 1), rings("shop", 100)
+	large[0].Payload = make([]byte, 6000)
+	for _, refused := range [][]clock.Ring{large, all} {
+		// another link: the last flush of a link may still go on, and would send a few records first
+		outcomes := b.open().Deliver(t.Context(), refused, ample())
+		wantKinds(t, outcomes, clock.Refused)
+		if o := outcomes[0]; !o.Unstored || !strings.Contains(o.Reason, b.prefix+"shop") {
+			t.Errorf("%+v", o)
+		}
+	}
+	l := b.open()
+	large[0].Payload = make([]byte, maxRecordBytes)
+	o := l.Deliver(t.Context(), large, ample())[0]
+	if o.Kind != clock.Refused || !o.Unstored || strings.Contains(o.Reason, "server") {
+		t.Errorf("%+v", o)
+	}
+	if n := len(b.records("shop")); n != 0 {
+		t.Errorf("%d records were stored", n)
+	}
+	wantKinds(t, l.Deliver(t.Context(), all[:5], ample()), clock.Confirmed)
+}
+
 // Brokers reply with an error that may pass. The client sends the rings again until the write limit, and never after
 // it.
 func TestNothingIsSentAgainAfterTheWriteLimit(t *testing.T) {

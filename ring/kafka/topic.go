@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/clockd/clockd/clock"
 	"github.com/clockd/clockd/clock/settings"
@@ -89,9 +90,9 @@ func allHeadersFault(headers map[string]string) *settings.Fault {
 // headerFault returns the fault of the name of one header.
 func headerFault(_ map[string]string, name string) *settings.Fault {
 	switch {
-	case name == "":
-		return settings.Wrong("has no name")
-	case slices.Contains(ownHeaders, name):
+	case name == "" || strings.ContainsFunc(name, unicode.IsControl):
+		return settings.Wrong("is not the name of a header")
+	case slices.Contains(ownHeaders, strings.ToLower(name)): // consumers may ignore the case
 		return settings.Wrong("is a header that clockd writes itself")
 	}
 	return nil
@@ -106,7 +107,7 @@ var Part = &settings.Part[Topic]{
 	Fields: []settings.Field[Topic]{
 		topicField,
 		settings.Choice(settings.FieldInfo{
-			Name: "key", Help: "The key of records. Records with one key keep their order.",
+			Name: "key", Help: "The key of records. All records with one key go to one partition.",
 		}, func(t *Topic) *Key { return &t.Key }, KeyBusinessID, KeyApplication, KeyNone),
 		settings.Choice(settings.FieldInfo{
 			Name: "headers", Help: "lean: no header whose content is also in the key or in another header.",

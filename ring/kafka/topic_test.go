@@ -40,3 +40,14 @@ func TestWrongTopicsNameTheirField(t *testing.T) {
 		}
 	}
 }
+
+func TestHeadersOfAnAlarmCannotPassForClockds(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"shop": true, "X-Shop": true, "ä b": true,
+		"": false, "a\x00": false, "x-rung-at": false, "X-Rung-At": false, "MESSAGE-ID": false, "x-occurrence": false,
+	} {
+		if fault := headerFault(nil, name); (fault == nil) != ok {
+			t.Errorf("%q: %+v", name, fault)
+		}
+	}
+}

@@ -104,10 +104,11 @@ var Part = &settings.Part[Destination]{
 
 // headerFault returns the fault of one header. The broker reads CC and BCC as further routing keys.
 func headerFault(headers map[string]string, name string) *settings.Fault {
+	lower := strings.ToLower(name) // consumers may ignore the case
 	switch {
 	case name == "" || len(name) > wire.MaxShortString || nameFault(name) != nil:
 		return settings.Wrong("is not the name of a header")
-	case slices.Contains(ownHeaders, name) || strings.HasPrefix(name, inbox.OurHeaders):
+	case slices.Contains(ownHeaders, lower) || strings.HasPrefix(lower, inbox.OurHeaders):
 		return settings.Wrong("is a header that clockd writes itself")
 	case name == "CC" || name == "BCC":
 		return settings.Wrong("is a header by which the broker would route the message")

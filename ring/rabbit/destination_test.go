@@ -24,6 +24,7 @@ func TestDestinationReadsBackAsWritten(t *testing.T) {
 		`{"amqp":{"headers":{"a":"` + strings.Repeat("x", maxHeaderBytes) + `"}}}`: {},
 		`{"amqp":{"headers":{"CC":"a"}}}`:                                          {},
 		`{"amqp":{"headers":{"x-ring-no":"a"}}}`:                                   {},
+		`{"amqp":{"headers":{"X-Ring-No":"a"}}}`:                                   {},
 		`{"amqp":{"headers":{"x-clockd-ring":"a"}}}`:                               {},
 		`{"amqp":{"headers":{"":"a"}}}`:                                            {},
 		`{"amqp":{"headers":{"x-a":"\u0001"}}}`:                                    {},

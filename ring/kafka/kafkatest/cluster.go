@@ -93,6 +93,18 @@ func (c *Cluster) Create(topic string, configs map[string]string) {
 	}
 }
 
+// Recreate removes a topic that Create has made, and makes it again.
+func (c *Cluster) Recreate(topic string) {
+	c.tb.Helper()
+	ctx, cancel := context.WithTimeout(c.tb.Context(), hangGuard)
+	defer cancel()
+	if _, err := c.admin.DeleteTopics(ctx, topic); err != nil {
+		c.tb.Fatal(err)
+	}
+	c.Eventually("topic "+topic+" is gone", func() bool { return len(c.partitions(topic)) == 0 })
+	c.create(topic, 3, 1, nil)
+}
+
 // CreateReplicated makes a topic of three partitions with three replicas each, of which this number must be in sync.
 func (c *Cluster) CreateReplicated(topic, inSync string) {
 	c.tb.Helper()
