@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -26,7 +27,8 @@ func browser(ctx context.Context, t *testing.T, url string, more ...string) *exe
 		"--host-resolver-rules=MAP *.test 127.0.0.1",
 	}, more...)
 	cmd := exec.CommandContext(ctx, "chromium", append(args, url)...)
-	cmd.WaitDelay = time.Second
+	// All processes of the browser write there, and so Wait waits for their end: they use its folder until then.
+	cmd.Stderr, cmd.WaitDelay = io.Discard, 20*time.Second
 	return cmd
 }
 
