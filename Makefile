@@ -49,11 +49,11 @@ test test-client test-clockbench vet lint fuzz: export GOGC ?= 400
 PLAIN     := GOFLAGS='$(strip $(GOFLAGS) -trimpath)' CGO_ENABLED=0
 # The generators and linters are pinned in a module of their own, so that their
 # dependencies do not become the service's.
-TOOL      := $(PLAIN) go tool -modfile=tools/go.mod
+TOOL      := $(PLAIN) go tool -modfile='$(CURDIR)/tools/go.mod'
 # buf needs other versions of some modules than the generators that it runs.
 BUF       := $(PLAIN) go tool -modfile=tools/buf/go.mod buf
-GOTESTSUM := go tool -modfile=tools/go.mod gotestsum
-WITH      := deploy/services with --
+GOTESTSUM := go tool -modfile='$(CURDIR)/tools/go.mod' gotestsum
+WITH      := '$(CURDIR)'/deploy/services with --
 SCRIPTS   := deploy/package/postinstall.sh deploy/package/preremove.sh deploy/package/check deploy/services deploy/roots \
   deploy/matrix deploy/citus tools/stress tools/typescript/roundtrip tools/clients/check tools/contract/check tools/examples/check tools/release \
   tools/console/check .ci/run
@@ -120,7 +120,7 @@ test-examples: build ## the programs of examples/ with a clockd on SQLite and Ra
 	deploy/services with rabbitmq -- tools/examples/check
 
 # call: the folder of a module, and the file for the JSON events
-MODULE_TEST = cd $(1) && '$(CURDIR)'/$(WITH) go tool -modfile='$(CURDIR)/tools/go.mod' gotestsum --format pkgname $(RERUN) \
+MODULE_TEST = cd $(1) && $(WITH) $(GOTESTSUM) --format pkgname $(RERUN) \
   $(if $(2),--jsonfile '$(2)') --packages=./... \
   -- $(RACE) $(NOVET) -shuffle=on -count=1 -timeout=$(TESTTIME) $(TESTFLAGS)
 
@@ -260,7 +260,7 @@ lint: ## golangci-lint, buf lint, and shellcheck where there is one
 	$(BUF) lint
 	$(TOOL) golangci-lint run --allow-parallel-runners
 	for module in client client/amqp cmd/clockbench; do \
-	  (cd $$module && $(PLAIN) go tool -modfile='$(CURDIR)/tools/go.mod' golangci-lint run --allow-parallel-runners); \
+	  (cd $$module && $(TOOL) golangci-lint run --allow-parallel-runners); \
 	done
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo 'shellcheck: not installed, not run'; fi
 
@@ -284,7 +284,7 @@ fmt-check: ## fail when gofmt would change a file
 .PHONY: vuln
 vuln: ## govulncheck: known vulnerabilities in what is called
 	$(TOOL) govulncheck ./...
-	cd client/amqp && go tool -modfile='$(CURDIR)/tools/go.mod' govulncheck ./...
+	cd client/amqp && $(TOOL) govulncheck ./...
 
 .PHONY: clean
 clean: ## stop the services, remove their data and all that was built

@@ -24,6 +24,9 @@ var importTable = []struct {
 	may []string
 }{
 	{"cmd/...", []string{"..."}},
+	{"client", []string{"client/internal/..."}},
+	{"client/internal/faulty/run", []string{"client/internal/..."}},
+	{"client/internal/...", nil},
 	{"clock", []string{"clock/repeat"}},
 	{"clock/repeat", nil},
 	{"clock/recompute", []string{"clock", "clock/repeat"}},
@@ -95,16 +98,18 @@ var homes = []struct {
 func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 	root := moduleRoot(t)
 	found := map[string]bool{}
-	for file, imports := range goImports(t, root) {
-		pkg := path.Dir(file)
-		found[pkg] = true
-		for _, imported := range imports {
-			if why := problem(pkg, imported); why != "" {
-				t.Errorf("%s (package %s) %s", file, pkg, why)
+	for _, folder := range []string{".", "client"} { // two modules
+		for file, imports := range goImports(t, filepath.Join(root, folder)) {
+			pkg := path.Join(folder, path.Dir(file))
+			found[pkg] = true
+			for _, imported := range imports {
+				if why := problem(pkg, imported); why != "" {
+					t.Errorf("%s (package %s) %s", file, pkg, why)
+				}
 			}
 		}
 	}
-	if !found["clock"] || !found["store"] {
+	if !found["clock"] || !found["store"] || !found["client/internal/once"] {
 		t.Errorf("only these packages were found: %v", found)
 	}
 }
@@ -193,6 +198,10 @@ func TestImportTableRefusesOtherImports(t *testing.T) {
 		{"cmd/clockd", "go.uber.org/fx", true},
 		{"cmd/clockd", module + "/ring/rabbit", true},
 		{"ring", module + "/cmd/clockd", false},
+		{"client", "net/http", true},
+		{"client", module + "/clock", false},
+		{"client", module + "/client/internal/recent", true},
+		{"client/internal/recent", module + "/client", false},
 		{"clock", module + "/client", false},
 		{"cmd/clockd", module + "/client", true},
 		{"common", module + "/clock", false},
