@@ -60,6 +60,9 @@ func allConfirmed(outcomes []clock.Outcome) bool {
 }
 
 func (t *tally) add(o clock.Outcome) {
+	if o.Withdrawn { // the settings end the alarm, which tells nothing about the receiver
+		return
+	}
 	if !o.Kind.NotSent() {
 		t.taken++
 	}

@@ -220,6 +220,31 @@ func TestBatchOfABusyReceiverHasTheRowsThatItTakes(t *testing.T) {
 	}
 }
 
+// The end of alarms whose receiver the settings have no more says nothing about the application's health. So a held
+// application neither waits after it, nor is taken for well.
+func TestWithdrawnReceiversTellNothing(t *testing.T) {
+	ring := clock.Ring{}
+	for name, o := range map[string]clock.Outcome{
+		"first": clock.Withdrawn(&ring, "withdrawn"), "second": {Kind: clock.Nacked, Withdrawn: true, Final: true},
+	} {
+		f := &tally{}
+		if f.add(o); *f != (tally{}) {
+			t.Errorf("%s try: %+v", name, *f)
+		}
+		q := newQuarantine(absentees{})
+		for range undeliveredBeforeHold + 1 {
+			q.applyRound(q.watched[testApplication] != nil, clock.Returned)
+		}
+		a := q.watched[testApplication]
+		nextTry := a.nextTry
+		r := result{batch: batch{crew: q.crews.all[0], quarantined: []*watched{a}},
+			tallies: map[addressee]*tally{testApplication: f}}
+		if q.applyResult(r); q.health() != held || !a.nextTry.Equal(nextTry) {
+			t.Errorf("%s try: %s, the next try is later by %s", name, q.health(), a.nextTry.Sub(nextTry))
+		}
+	}
+}
+
 // A recovered application's parked entries are due at once.
 func TestRecoveryPutsParkedEntriesBack(t *testing.T) {
 	q := newQuarantine(absentees{})
