@@ -122,6 +122,14 @@ type crowd struct {
 // ringCrowd rings a backlog of count alarms through a heap with the given capacity.
 func ringCrowd(t *testing.T, count int, application func() int, capacity int) (c crowd) {
 	t.Helper()
+	return ringCrowdAt(t, count, application, capacity, func(m *modelTarget) ring.Target { return m })
+}
+
+// ringCrowdAt is ringCrowd, at a target that is made of the model.
+func ringCrowdAt(
+	t *testing.T, count int, application func() int, capacity int, target func(*modelTarget) ring.Target,
+) (c crowd) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		mc := modelClock{offset: 26 * 365 * 24 * time.Hour}
 		db := newCrowdDB(mc, count, application)
@@ -134,7 +142,7 @@ func ringCrowd(t *testing.T, count int, application func() int, capacity int) (c
 			preload.Deps{Loader: db, Heap: heap, Time: mc, Ownership: owner, Log: log, Registerer: reg})
 		loop, err2 := ring.New(ring.DefaultConfig(), ring.Deps{
 			Heap: heap, Database: db,
-			Routes: []*ring.Route{{Name: "model", Target: newModelTarget(mc), HoldsClaims: true}}, Time: mc,
+			Routes: []*ring.Route{{Name: "model", Target: target(newModelTarget(mc)), HoldsClaims: true}}, Time: mc,
 			Feeder: pre, Log: log, Registerer: reg,
 		})
 		if err := cmp.Or(err, err2); err != nil {
@@ -179,6 +187,31 @@ func TestBacklogOfManyApplicationsReadsAsLittleAsOfFew(t *testing.T) {
 				t.Errorf("it took %s, with 10 applications %s", many.took, few.took)
 			}
 		})
+	}
+}
+
+// rationedModel takes up to a number of rings of each application at once.
+type rationedModel struct {
+	*modelTarget
+	ration int
+}
+
+func (m rationedModel) Ration(string) int { return m.ration }
+
+// The alarms of an application whose target says how many rings it takes stay in memory until then. They are not read
+// again, and take no longer than without rations.
+func TestBacklogOfARationedApplicationIsReadOnce(t *testing.T) {
+	const count, capacity = 20_000, 30_000
+	freely := ringCrowd(t, count, mixByTurns(1), capacity)
+	freely.log(t, "without rations", count)
+	rationed := ringCrowdAt(t, count, mixByTurns(1), capacity,
+		func(m *modelTarget) ring.Target { return rationedModel{m, 600} })
+	rationed.log(t, "with rations", count)
+	if rows := float64(rationed.rowsRead) / count; rows > 2 {
+		t.Errorf("%.1f rows read per ring", rows)
+	}
+	if 0.6*float64(rationed.took) > float64(freely.took) { // two workers, not three
+		t.Errorf("it took %s, without rations %s", rationed.took, freely.took)
 	}
 }
 

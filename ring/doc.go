@@ -39,7 +39,8 @@
 //     no news. A set that waited for the claim is newer than the claim's outcome.
 //  6. The heap leaves a row out when there is no room, or when its application is restricted. The loader learns the
 //     application and the position of the first missing row, and reads again when the heap has room. So a row that was
-//     loaded once never waits for a sweep.
+//     loaded once never waits for a sweep. Due entries that an application cannot park yet, but soon, stay in the heap
+//     (suspend): to read their rows again took more time than to ring them.
 //  7. A flood of one application delays only its own alarms: Room: a full share of the heap takes room from the
 //     application with the most entries of the same route, if it has many more than the application that needs room, or
 //     if its entries are due later. Turns: applications with due alarms take turns. No priority precedes another
@@ -128,7 +129,10 @@
 // do not wait for them. While no ring is confirmed (a full queue that nacks), rounds become rarer, down to one batch a
 // second. After refusals the batches are small; they grow to full size again while more entries wait. A receiver that
 // takes a part of a batch gets batches of this size, and of one ring more for each late outcome: each further row would
-// be claimed and released again.
+// be claimed and released again. If it confirms rings, and fails no other, it is crowded: more of its alarms are due
+// than it replies to. It stays suspect until its backlog is over, and may have QuarantineWorkers batches at once. So it
+// gets rings of one batch while the database has the other. Each batch beside another one comes after the batches of
+// the other applications.
 //
 // Held: three rounds in a row were undelivered. A round is undelivered when rings were returned (no queue is bound) or
 // are in doubt (a quorum queue without its majority), and none was confirmed. Untaken rings do not count, so a slow
@@ -143,16 +147,16 @@
 //
 // Rationed: the target says how many rings of the application it takes now (RationedTarget). All applications of such a
 // route that are not absent are rationed, whatever becomes of their rings. Their due entries are parked, and ring in
-// rounds of the quarantine as the ration allows. The quarantine has them for its rounds only: Quarantined does not show
-// them.
+// rounds of the quarantine as the ration allows, in up to QuarantineWorkers batches at once. The quarantine has them for
+// its rounds only: Quarantined does not show them.
 //
 // A ring whose outcome is Doubtful makes its application suspect, and the quarantine repeats the ring. An awaited ring
 // does not. So retries take at most QuarantineWorkers of a route's Workers + QuarantineWorkers, two fifths with the
 // defaults, and far less while none of them is confirmed.
 //
 // Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications
-// with one kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked)
-// and silent. A round of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a
+// with one kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked),
+// crowded and silent. A round of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a
 // time, so that a worker is left for the other applications. An application whose rings are all confirmed is healthy at
 // once, while its round still waits for the others, if the lane reports confirms early (Limits.OnConfirmed). A late
 // confirm does not end the quarantine, but makes a held application suspect, so that it rings in batches again. On a

@@ -311,6 +311,21 @@ func (h *Heap) addRecheck(to addressee) {
 	}
 }
 
+// suspend keeps an application's entries in the heap until resume: pop passes them over.
+func (h *Heap) suspend(to addressee) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.orders.suspend(to)
+}
+
+// resume ends suspend.
+func (h *Heap) resume(to addressee) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.orders.resume(to)
+	clock.Signal(h.wake)
+}
+
 // KeepShards drops the entries of a share whose shard is no longer wanted.
 func (h *Heap) KeepShards(shareIndex int, wanted func(shard int) bool) {
 	h.mu.Lock()

@@ -26,6 +26,7 @@ type heapModel struct {
 	rowChanged map[int64]bool                       // ids in flight that were removed or changed
 	missing    []map[store.Addressee]store.Position // by share and application: position of the first missing row
 	restricted map[addressee]allowance              // allowances as passed to Restrict
+	suspended  map[addressee]bool                   // addressees whose entries stay
 }
 
 func newHeapModel(shares, routes, capacity int) *heapModel {
@@ -33,6 +34,7 @@ func newHeapModel(shares, routes, capacity int) *heapModel {
 		h: NewHeap(shares, capacity), shares: shares, routes: routes, rows: map[int64]store.Due{},
 		inFlight: map[int64]entry{},
 		offered:  map[int64]store.Due{}, rowChanged: map[int64]bool{}, restricted: map[addressee]allowance{},
+		suspended: map[addressee]bool{},
 	}
 	for range shares {
 		m.missing = append(m.missing, map[store.Addressee]store.Position{})
@@ -114,7 +116,7 @@ func (m *heapModel) pop(t *rapid.T) {
 	limit, route := rapid.IntRange(1, 20).Draw(t, "limit"), rapid.IntRange(0, m.routes-1).Draw(t, "route")
 	due := 0
 	for _, e := range m.entries() {
-		if e.popAt <= now && m.routeIndex(e.addressee.Value()) == route {
+		if e.popAt <= now && m.routeIndex(e.addressee.Value()) == route && !m.suspended[e.addressee] {
 			due++
 		}
 	}
@@ -124,7 +126,8 @@ func (m *heapModel) pop(t *rapid.T) {
 	}
 	for i := range popped {
 		e := popped[i]
-		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now || m.routeIndex(d.Addressee()) != route {
+		if d, ok := m.rows[e.id]; !ok || d != dueOf(e) || e.popAt > now || m.routeIndex(d.Addressee()) != route ||
+			m.suspended[e.addressee] {
 			t.Fatalf("popped %+v at %d, offered row %+v, %t", e, now, d, ok)
 		}
 		delete(m.rows, e.id)
@@ -256,6 +259,15 @@ func (m *heapModel) restrict(t *rapid.T) {
 	m.restricted[name] = a
 }
 
+func (m *heapModel) suspend(t *rapid.T) {
+	name := unique.Make(rapid.SampledFrom(modelAddressees()).Draw(t, "addressee"))
+	if m.suspended[name] = !m.suspended[name]; m.suspended[name] {
+		m.h.suspend(name)
+	} else {
+		m.h.resume(name)
+	}
+}
+
 // catchUp reads the missing rows again wherever the heap has room, as a loader does. It must come to an end.
 func (m *heapModel) catchUp(t *rapid.T) {
 	for share := range m.missing {
@@ -325,7 +337,7 @@ func (m *heapModel) check(t *rapid.T) {
 		m.checkHead(t, entries, route)
 	}
 	for i := range m.h.shares {
-		checkShare(t, &m.h.shares[i])
+		checkShare(t, &m.h.shares[i], m.suspended)
 	}
 }
 
@@ -333,7 +345,7 @@ func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry, route int) {
 	head, ok := m.h.head(route)
 	first, n := clock.MaxInstant, 0
 	for _, e := range entries {
-		if m.routeIndex(e.addressee.Value()) == route {
+		if m.routeIndex(e.addressee.Value()) == route && !m.suspended[e.addressee] {
 			first = min(first, e.popAt)
 			n++
 		}
@@ -346,15 +358,15 @@ func (m *heapModel) checkHead(t *rapid.T, entries map[int64]entry, route int) {
 	}
 }
 
-func checkShare(t *rapid.T, s *share) {
+func checkShare(t *rapid.T, s *share, suspended map[addressee]bool) {
 	if len(s.index) > s.capacity {
 		t.Fatalf("%d entries in a share of %d", len(s.index), s.capacity)
 	}
 	n := 0
 	for name, q := range s.queues {
 		n += len(q.entries)
-		if len(q.entries) == 0 || q.addressee != name || q.length != len(q.entries) || q.inHeap == nil ||
-			q.inHeap.queues[q.heapIndex] != q {
+		if len(q.entries) == 0 || q.addressee != name || q.length != len(q.entries) ||
+			(q.inHeap == nil) != suspended[name] || q.inHeap != nil && q.inHeap.queues[q.heapIndex] != q {
 			t.Fatalf("queue %s: %d entries, filed as %d, line %p", name.Value(), len(q.entries), q.length, q.inHeap)
 		}
 		for i := range q.entries {
@@ -377,7 +389,7 @@ func checkShare(t *rapid.T, s *share) {
 
 // checkRoom compares what a room knows with the share's queues.
 func checkRoom(t *rapid.T, r *room) {
-	listed, longest, entries, queues := 0, 0, 0, 0
+	listed, longest, entries, queues, due := 0, 0, 0, 0, 0
 	for length, q := range r.lengths.heads {
 		for ; q != nil; q = q.next {
 			if listed++; q.length != length || q.room != r || r.share.queues[q.addressee] != q ||
@@ -391,11 +403,14 @@ func checkRoom(t *rapid.T, r *room) {
 		if q.room == r {
 			queues++
 			entries += len(q.entries)
+			if q.inHeap == &r.order.due {
+				due++
+			}
 		}
 	}
-	if listed != queues || longest != r.lengths.longest || entries != r.entries {
-		t.Fatalf("%d of %d queues listed, the longest has %d, not %d; %d entries, not %d", listed, queues, longest,
-			r.lengths.longest, entries, r.entries)
+	if listed != queues || longest != r.lengths.longest || entries != r.entries || due != r.due {
+		t.Fatalf("%d of %d queues listed, the longest has %d, not %d; %d entries, not %d; %d due, not %d", listed,
+			queues, longest, r.lengths.longest, entries, r.entries, due, r.due)
 	}
 }
 
@@ -406,7 +421,7 @@ func TestHeapAgreesWithModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"offer": m.offer, "remove": m.remove, "pop": m.pop, "complete": m.complete, "drop": m.drop,
 			"reoffer":  m.reoffer,
-			"restrict": m.restrict, "catchUp": m.catchUp, "": m.check,
+			"restrict": m.restrict, "suspend": m.suspend, "catchUp": m.catchUp, "": m.check,
 		})
 	})
 }
@@ -469,7 +484,7 @@ func TestRouteGetsItsPartOfFullShare(t *testing.T) {
 				t.Fatalf("%+v was left out: its route has %d of %d entries in a share of %d", d, r.entries,
 					len(s.index), s.capacity)
 			}
-			checkShare(t, s)
+			checkShare(t, s, nil)
 		}
 	})
 }

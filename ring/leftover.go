@@ -94,7 +94,7 @@ func (q *quarantine) keepLeftover(e entry, c *crew, localNow time.Time) bool {
 func (q *quarantine) reviewLeftovers(localNow time.Time) {
 	for key, a := range q.leftovers {
 		switch {
-		case a.busy:
+		case a.batches > 0:
 		case q.crews.paused(a.name.Value()):
 			q.dropLeftovers(a)
 		case len(a.parked) == 0:

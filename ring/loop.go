@@ -308,12 +308,14 @@ func (l *Loop) nextSharedBatch(c *crew, now clock.Instant) (batch, bool) {
 // defers the others.
 func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 	kept, localNow := entries[:first], time.Now()
-	var dropped, deferredEntries []entry
+	var dropped, later, deferredEntries []entry
 	for _, e := range entries[first:] {
 		switch l.quarantine.admit(e, localNow) {
 		case admitShared:
 			kept = append(kept, e)
 		case admitParked:
+		case admitLater:
+			later = append(later, e)
 		case admitLeftOut:
 			dropped = append(dropped, e)
 		case admitDeferred:
@@ -322,8 +324,8 @@ func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 		}
 	}
 	l.heap.drop(dropped)
-	if len(deferredEntries) > 0 {
-		l.heap.complete(deferredEntries, true)
+	if later = append(later, deferredEntries...); len(later) > 0 {
+		l.heap.complete(later, true)
 	}
 	return kept
 }
@@ -338,7 +340,7 @@ func (l *Loop) complete(r result) {
 		r.crew.busy--
 	}
 	for _, a := range r.quarantined {
-		a.busy = false
+		a.batches--
 	}
 	if r.silent {
 		r.crew.silentRounds--

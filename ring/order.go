@@ -11,15 +11,39 @@ import (
 // orders holds one order per route. The entries of one route are popped without a look at the entries of the others.
 type orders struct {
 	byRoute    []order
+	suspended  map[addressee]struct{}       // addressees whose entries are not popped
 	routeIndex func(to store.Addressee) int // index of the addressee's route; not called with one route
 }
 
 func newOrders(routes int, routeIndex func(to store.Addressee) int) orders {
-	o := orders{byRoute: make([]order, routes), routeIndex: routeIndex}
+	o := orders{byRoute: make([]order, routes), routeIndex: routeIndex, suspended: map[addressee]struct{}{}}
 	for i := range o.byRoute {
-		o.byRoute[i].addressees = map[addressee]*addresseeQueues{}
+		o.byRoute[i].addressees, o.byRoute[i].suspended = map[addressee]*addresseeQueues{}, o.suspended
 	}
 	return o
+}
+
+// suspend keeps the application's entries from being popped until resume.
+func (o *orders) suspend(to addressee) {
+	o.suspended[to] = struct{}{}
+	o.update(to)
+}
+
+// resume ends suspend.
+func (o *orders) resume(to addressee) {
+	delete(o.suspended, to)
+	o.update(to)
+}
+
+// update moves the application's queues to their places.
+func (o *orders) update(to addressee) {
+	for i := range o.byRoute {
+		if all := o.byRoute[i].addressees[to]; all != nil {
+			for _, q := range all.queues {
+				o.byRoute[i].update(q)
+			}
+		}
+	}
 }
 
 // indexOf returns the index of the application's route.
@@ -63,9 +87,10 @@ type order struct {
 	now        clock.Instant // time of the last advance
 	turn       uint64        // turn of the last popped queue
 	due        queueHeap     // queues whose head is due at now, by turn and then by time
-	waiting    queueHeap     // all other queues, by the time of their head
+	waiting    queueHeap     // all other queues but suspended ones, by the time of their head
 	addressees map[addressee]*addresseeQueues
-	spare      []*queue // empty queues for reuse, at most maxSpare
+	suspended  map[addressee]struct{} // orders.suspended
+	spare      []*queue               // empty queues for reuse, at most maxSpare
 }
 
 // addresseeQueues holds the queues of one application, at most one per share.
@@ -151,7 +176,7 @@ func (o *order) head() (at clock.Instant, ok bool) {
 func (o *order) update(q *queue) {
 	var target *queueHeap
 	switch {
-	case len(q.entries) == 0:
+	case len(q.entries) == 0, o.isSuspended(q.addressee):
 	case q.entries[0].popAt <= o.now:
 		target = &o.due
 	default:
@@ -177,6 +202,14 @@ func (o *order) update(q *queue) {
 		q.turn = max(q.turn, o.turn)
 		heap.Push(target, q)
 	}
+}
+
+func (o *order) isSuspended(to addressee) bool {
+	if len(o.suspended) == 0 {
+		return false
+	}
+	_, is := o.suspended[to]
+	return is
 }
 
 // queueHeap is a min-heap of queues. None of them is empty.

@@ -123,6 +123,8 @@ func (q *quarantine) reviewInterval() time.Duration {
 // one row when none has come for half of absentForgetAfter, to see whether the application still has due alarms.
 func (q *quarantine) refill(a *watched, now clock.Instant, localNow time.Time) {
 	switch {
+	case a.suspended:
+		q.keepFilled(a)
 	case !a.restricted:
 	case (a.health == suspect || a.health == rationed) && len(a.parked) <= maxParked/2:
 		a.restricted = false
@@ -162,7 +164,7 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 	b.quarantined = slices.DeleteFunc(b.quarantined, func(a *watched) bool {
 		taken := a.take(part, localNow)
 		if len(taken) == 0 { // its ration has fallen meanwhile
-			a.busy = false
+			a.batches--
 			return true
 		}
 		a.lastRound = q.rounds
@@ -172,6 +174,9 @@ func (q *quarantine) nextRound(c *crew, localNow time.Time, maxRows int, allowSi
 	})
 	if len(b.quarantined) == 0 {
 		return b, false
+	}
+	for _, a := range b.quarantined {
+		q.addIfReady(a, localNow) // behind the others, for a batch beside this one
 	}
 	b.silent = b.quarantined[0].failureKind == silent
 	b.leftovers, b.anyTarget = b.quarantined[0].leftover, b.quarantined[0].substitute != nil
@@ -184,6 +189,7 @@ type admission int8
 const (
 	admitShared   admission = iota // the entry rings in a batch of healthy applications
 	admitParked                    // the entry waits for a round of the quarantine
+	admitLater                     // the entry goes back to the heap, which keeps it until the application can park more
 	admitLeftOut                   // the entry leaves the heap; its alarm waits in the database
 	admitDeferred                  // the entry goes back to the heap for Config.Probe
 )
@@ -208,15 +214,49 @@ func (q *quarantine) admit(e entry, localNow time.Time) admission {
 		}
 	}
 	a.lastActive, a.awaitingRow = localNow, false
-	if (a.crew.parked < q.crews.share(maxParkedAll) || len(a.parked) == 0) && a.park(e) {
+	mayPark := a.crew.parked < q.crews.share(maxParkedAll) || len(a.parked) == 0
+	if mayPark && a.park(e) {
 		a.crew.parked++
-		if a.health == rationed && !slices.Contains(q.ready, a) {
-			q.addIfReady(a, localNow) // its next round is at once, not at the next review
+		if a.health == rationed || a.crowded() {
+			q.addNow(a, localNow)
 		}
 		return admitParked
 	}
+	if mayPark && (a.health == suspect || a.health == rationed) {
+		q.suspend(a)
+		return admitLater
+	}
 	q.restrict(a)
 	return admitLeftOut
+}
+
+// addNow adds an application that can have a batch before the next review.
+func (q *quarantine) addNow(a *watched, localNow time.Time) {
+	if !slices.Contains(q.ready, a) {
+		q.addIfReady(a, localNow)
+	}
+}
+
+// suspend makes the heap keep the application's entries: they ring soon, and need not be read again. The limit of all
+// parked entries bounds the number of such applications, so their entries yield to those of the others.
+func (q *quarantine) suspend(a *watched) {
+	a.suspended = true
+	q.heap.suspend(a.name)
+}
+
+// keepFilled ends suspend when few entries are parked.
+func (q *quarantine) keepFilled(a *watched) {
+	if len(a.parked) <= maxParked/2 {
+		q.resume(a)
+	}
+}
+
+// resume ends suspend.
+func (q *quarantine) resume(a *watched) {
+	if a.suspended {
+		a.suspended = false
+		q.heap.resume(a.name)
+	}
 }
 
 // restrict makes the heap leave the application's rows out.
@@ -284,6 +324,7 @@ func (q *quarantine) changeHealth(a *watched, h health) {
 	q.counts[h]++
 	a.health = h
 	q.show(a)
+	q.resume(a)
 	q.restrict(a)
 	excess := a.removeExcess()
 	a.crew.parked -= len(excess)
@@ -372,7 +413,7 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 	before, reason := a.health, a.reason
 	recovered := a.noteTally(t, localNow, q.cfg.Probe, quarantineRound)
 	switch {
-	case recovered && a.batchRows < q.cfg.BatchRows && before == suspect && len(a.parked) > 0:
+	case recovered && before == suspect && a.hasBacklog() && (a.crowded() || a.batchRows < q.cfg.BatchRows):
 		a.batchRows = min(2*a.batchRows, q.cfg.BatchRows)
 	case recovered:
 		q.readmit(a)
@@ -383,6 +424,10 @@ func (q *quarantine) applyTally(name addressee, t tally, localNow time.Time, qua
 		q.changeHealth(a, held)
 	case a.reason != reason:
 		q.show(a)
+	}
+	if a.crowded() && q.knows(a) {
+		q.keepFilled(a)
+		q.addNow(a, localNow)
 	}
 }
 
@@ -399,6 +444,7 @@ func (q *quarantine) forget(a *watched) {
 	q.counts[a.health]--
 	q.changed = true
 	q.states.Delete(a.name)
+	q.resume(a)
 	q.heap.Unrestrict(a.name)
 	a.crew.quarantined--
 	a.crew.parked -= len(a.parked)

@@ -17,7 +17,7 @@ type queue struct {
 	length     int    // number of entries under which room.lengths lists the queue
 	prev, next *queue // neighbours in the list of queues of the same length
 
-	inHeap    *queueHeap       // order.due or order.waiting; nil: in neither
+	inHeap    *queueHeap       // order.due or order.waiting; nil: in neither, because it is empty or suspended
 	heapIndex int              // index in inHeap
 	turn      uint64           // turns that the application has had, as fairness counts them
 	siblings  *addresseeQueues // all queues of the application, this one included

@@ -30,8 +30,8 @@ type Target interface {
 // application's due alarms the loop claims no more than that. The others wait in memory, unclaimed.
 type RationedTarget interface {
 	Target
-	// Ration returns how many rings of the receiver can be handed over now. The loop calls it while no batch of the
-	// receiver is under way. Changed is signalled when it rises.
+	// Ration returns how many rings of the receiver can be handed over now. The loop subtracts the largest number of
+	// rings that each batch under way may have. Changed is signalled when it rises.
 	Ration(receiver string) int
 }
 

@@ -48,12 +48,13 @@ type watched struct {
 	batchRows         int         // most rows in a batch: halved while the target refuses, the rows that it took if it did not take all, doubled when all rings are confirmed
 	undeliveredRounds int         // consecutive rounds with returned or doubtful rings and without a confirmation
 	unconfirmedRounds int         // consecutive rounds without a confirmation and without a refusal
-	busy              bool        // a worker has a batch of the application
+	batches           int         // batches of the application that workers have; at most mostBatches
 	failureKind       failureKind // kind of the last round with a failure
 	lastRound         uint64      // value of quarantine.rounds at the application's last batch
 	batchBegan        time.Time   // time at which the last batch was handed out
 	parked            []entry     // due entries that wait for a batch; in flight for the heap
 	restricted        bool        // the heap leaves the application's rows out
+	suspended         bool        // the heap keeps the application's entries
 	nextTry           time.Time   // earliest time of the next batch
 	askedAt           time.Time   // held, absent: time at which the heap was last asked for rows
 	awaitingRow       bool        // absent: the heap was asked for a row, and none has come
@@ -72,6 +73,9 @@ const (
 	// refusing: the target refused a message. It may be unknown which one. So the application has rounds of its own,
 	// until the batches are small enough to tell.
 	refusing
+	// crowded: the receiver confirmed rings, and the others found no place there. It replies more slowly than alarms are
+	// due, and works.
+	crowded
 )
 
 // describe returns what people see of the application.
@@ -113,16 +117,25 @@ func (a *watched) removeExcess() []entry {
 
 // ready reports whether the application may have a batch now.
 func (a *watched) ready(now time.Time) bool {
-	if a.busy || len(a.parked) == 0 || a.ration() == 0 {
+	if a.batches >= a.mostBatches() || len(a.parked) == 0 || a.ration() == 0 {
 		return false
 	}
 	return (a.health == suspect || a.health == held || a.health == rationed) && !now.Before(a.nextTry)
 }
 
-// ration returns how many of the application's rings its target takes now.
+// mostBatches returns how many batches of the application may be under way at once. With more than one, the receiver
+// has the rings of one batch while the database has another.
+func (a *watched) mostBatches() int {
+	if a.health == rationed || a.crowded() {
+		return QuarantineWorkers
+	}
+	return 1
+}
+
+// ration returns how many of the application's rings its target takes now, beside those of the batches under way.
 func (a *watched) ration() int {
 	if t := a.ringsBy().rationed; t != nil {
-		return max(0, t.Ration(a.name.Value().Receiver()))
+		return max(0, t.Ration(a.name.Value().Receiver())-a.batches*a.batchRows)
 	}
 	return math.MaxInt
 }
@@ -130,14 +143,14 @@ func (a *watched) ration() int {
 // unasked reports whether due alarms of a rationed application wait, because its target has asked for no ring for
 // expiryInterval.
 func (a *watched) unasked(now time.Time) bool {
-	return a.health == rationed && !a.busy && len(a.parked) > 0 && now.Sub(a.batchBegan) >= expiryInterval &&
+	return a.health == rationed && a.batches == 0 && len(a.parked) > 0 && now.Sub(a.batchBegan) >= expiryInterval &&
 		a.ration() == 0
 }
 
 // idle reports whether the application has had no alarm to ring for so long that the quarantine forgets it.
 func (a *watched) idle(now time.Time) bool {
 	switch {
-	case a.busy || len(a.parked) > 0:
+	case a.batches > 0 || a.suspended || len(a.parked) > 0:
 		return false
 	case a.health == absent: // the heap was asked for a row, and none came
 		return a.awaitingRow && now.Sub(a.askedAt) >= absentForgetAfter/2
@@ -145,6 +158,14 @@ func (a *watched) idle(now time.Time) bool {
 		return now.Sub(a.lastActive) >= forgetIdleAfter
 	}
 }
+
+// crowded reports whether the receiver works, and replies more slowly than alarms are due.
+func (a *watched) crowded() bool {
+	return a.health == suspect && a.failureKind == crowded && !a.leftover
+}
+
+// hasBacklog reports whether further alarms of the application are due.
+func (a *watched) hasBacklog() bool { return len(a.parked) > 0 || a.suspended }
 
 // canShareRoundWith reports whether b may ring in the same round.
 func (a *watched) canShareRoundWith(b *watched) bool {
@@ -172,7 +193,8 @@ func (a *watched) take(rows int, localNow time.Time) []entry {
 	}
 	batch := append([]entry(nil), a.parked[:n]...)
 	a.parked = append(a.parked[:0], a.parked[n:]...)
-	a.busy, a.batchBegan, a.lastActive = true, localNow, localNow
+	a.batchBegan, a.lastActive = localNow, localNow
+	a.batches++
 	return batch
 }
 
@@ -192,6 +214,8 @@ func (t *tally) failureKind() failureKind {
 	switch {
 	case t.refused > 0:
 		return refusing
+	case t.confirmed > 0 && t.untaken == t.failed:
+		return crowded
 	case t.silent > 0:
 		return silent
 	default:

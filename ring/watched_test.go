@@ -245,6 +245,90 @@ func TestWithdrawnReceiversTellNothing(t *testing.T) {
 	}
 }
 
+// A receiver that works, and takes a part of a batch, gets two batches at once until its backlog is over. A receiver
+// with any other failure gets one.
+func TestCrowdedReceiverGetsTwoBatchesAtOnce(t *testing.T) {
+	for failure, want := range map[clock.OutcomeKind]int{clock.Untaken: 2, clock.Nacked: 1, clock.Doubtful: 1} {
+		q, now, got := newQuarantine(absentees{}), time.Now().Add(time.Second), 0
+		q.applyRound(false, clock.Confirmed, clock.Confirmed, failure)
+		a := q.watched[testApplication]
+		a.parked, a.batchRows = make([]entry, 1000), q.cfg.BatchRows
+		q.reviewed = time.Time{}
+		for q.review(0, now); ; got++ {
+			if _, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true); !ok {
+				break
+			}
+		}
+		if got != want || a.batches != want {
+			t.Errorf("%s: %d batches at once, want %d", failure, got, want)
+		}
+		q.applyRound(true, clock.Confirmed)
+		if got := q.health(); (got == suspect) != (failure == clock.Untaken) {
+			t.Errorf("%s: %s with a backlog", failure, got)
+		}
+		a.parked = nil
+		if q.applyRound(true, clock.Confirmed); q.health() != healthy {
+			t.Errorf("%s: %s without a backlog", failure, q.health())
+		}
+	}
+}
+
+// A crowded application leaves each second batch to the others: its own comes after theirs.
+func TestCrowdedReceiverWaitsForOthersTurns(t *testing.T) {
+	q, now := newQuarantine(absentees{}), time.Now().Add(time.Second)
+	q.applyRound(false, clock.Confirmed, clock.Untaken)
+	crowded, doubtful := q.watched[testApplication], q.add(withoutTarget("other"), suspect, now)
+	crowded.parked, crowded.batchRows = make([]entry, 1000), 10
+	doubtful.parked, doubtful.failureKind, doubtful.lastRound = make([]entry, 1), silent, q.rounds+1
+	q.reviewed = time.Time{}
+	q.review(0, now)
+	for i, want := range []*watched{crowded, doubtful, crowded} {
+		if b, ok := q.nextRound(q.crews.all[0], now, q.cfg.BatchRows, true); !ok || b.quarantined[0] != want {
+			t.Fatalf("round %d: %t, of %+v", i, ok, b.quarantined)
+		}
+	}
+}
+
+// The heap keeps the entries that a suspect application cannot park, until it can.
+func TestHeapKeepsWhatASuspectApplicationCannotPark(t *testing.T) {
+	q, now := newQuarantine(absentees{}), time.Now()
+	q.applyRound(false, clock.Confirmed, clock.Untaken)
+	a, rows := q.watched[testApplication], make([]store.Due, maxParked+10)
+	a.batchRows = maxParked / 2
+	for i := range rows {
+		rows[i] = store.Due{ID: int64(i + 1), Application: "orders"}
+	}
+	q.heap.Offer(0, rows)
+	admit := func() (parked int) {
+		for _, e := range q.heap.pop(nil, 0, 0, len(rows)) {
+			switch got := q.admit(e, now); got {
+			case admitParked:
+				parked++
+			case admitLater:
+				q.heap.complete([]entry{e}, true)
+			default:
+				t.Fatalf("admitted as %d", got)
+			}
+		}
+		return parked
+	}
+	if got := admit(); got != maxParked || admit() != 0 {
+		t.Fatalf("%d parked", got)
+	}
+	if waiting, _ := q.heap.Len(); waiting != 10 || len(q.heap.Offer(0, nil)) > 0 {
+		t.Errorf("%d are kept", waiting)
+	}
+	taken := a.take(maxParked, now)
+	q.heap.complete(taken, false)
+	if a.crew.parked -= len(taken); !a.suspended {
+		t.Error("not suspended")
+	}
+	q.reviewed = time.Time{}
+	if q.review(0, now); admit() != 10 {
+		t.Error("the kept entries do not ring")
+	}
+}
+
 // A recovered application's parked entries are due at once.
 func TestRecoveryPutsParkedEntriesBack(t *testing.T) {
 	q := newQuarantine(absentees{})
@@ -311,7 +395,7 @@ func TestSilentAndRefusingApplicationsRingApart(t *testing.T) {
 		t.Errorf("rounds %s", got)
 	}
 	for _, a := range q.watched {
-		a.busy = false
+		a.batches = 0
 	}
 	q.review(0, now.Add(time.Second))
 	for range 3 {
@@ -352,6 +436,8 @@ func testQuarantineIsBounded(t *testing.T) {
 				switch q.admit(e, now) {
 				case admitLeftOut:
 					q.heap.drop([]entry{e})
+				case admitLater:
+					q.heap.complete([]entry{e}, true)
 				case admitShared, admitDeferred:
 					q.heap.complete([]entry{e}, false)
 				case admitParked:
@@ -481,6 +567,8 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 					switch q.admit(e, now) {
 					case admitLeftOut:
 						q.heap.drop([]entry{e})
+					case admitLater:
+						q.heap.complete([]entry{e}, true)
 					case admitShared, admitDeferred:
 						q.heap.complete([]entry{e}, false)
 					case admitParked:
@@ -503,7 +591,7 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 						t.Fatalf("a batch of %d of %+v", len(batch), a)
 					}
 					q.heap.complete(batch, false)
-					a.busy = false
+					a.batches = 0
 				}
 			},
 			"target": func(t *rapid.T) {
@@ -519,6 +607,10 @@ func TestQuarantineLosesNoEntryInRandomWalk(t *testing.T) {
 				case a != nil && (inFlight != len(a.parked) || inFlight != q.crews.all[0].parked || a.free() < 0):
 					t.Fatalf("%d in flight, %d parked, counted %d, room %d", inFlight, len(a.parked),
 						q.crews.all[0].parked, a.free())
+				case len(q.heap.orders.suspended) > 0 != (a != nil && a.suspended):
+					t.Fatalf("suspended in the heap: %d; %+v", len(q.heap.orders.suspended), a)
+				case a != nil && a.suspended && a.health != suspect:
+					t.Fatalf("the entries of an application that is %s are kept", a.health)
 				case a != nil && a.health == absent && len(a.parked) > 0:
 					t.Fatalf("%d parked of an absent application", len(a.parked))
 				}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clockd/clockd/clock"
+	"github.com/clockd/clockd/ring/httpcall"
 	"github.com/clockd/clockd/ring/webhook"
 )
 
@@ -289,6 +290,25 @@ func TestSlowWebhookIsNotCalledAgain(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		for application := range ids {
 			n.wantOnce(application, ids[application], time.Millisecond)
+		}
+	})
+}
+
+// A receiver that replies more slowly than alarms are due always has almost as many requests as it may have.
+func TestBusyWebhookIsKeptBusy(t *testing.T) {
+	const (
+		count = 5000
+		reply = 10 * time.Millisecond
+		least = count / httpcall.DefaultConcurrency * reply // with all requests under way that it may have
+	)
+	withWebhooks(t, func(t *testing.T, n *hookNode) {
+		n.answer("shop", http.StatusNoContent, reply)
+		n.db.slow(20 * time.Millisecond)
+		ids := n.setMany("shop", count, time.Second)
+		time.Sleep(time.Second + 2*least)
+		n.wantOnce("shop", ids, least*5/4)
+		if n.quarantined() != 0 {
+			t.Error("the application is still in quarantine")
 		}
 	})
 }
