@@ -11,7 +11,7 @@ import (
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
-// Metadata of a call, beside the headers of the ring (httpcall.SetRing).
+// Metadata of a call, beside the headers of the ring (httpcall.RingHeader).
 const (
 	metadataID          = "X-Clockd-Message-Id"
 	metadataContentType = "X-Clockd-Content-Type"
@@ -66,16 +66,15 @@ func (s *sender) NewExchange(r *clock.Ring) (httpcall.Exchange, error) {
 func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body) {
 	message := make([]byte, prefixBytes, prefixBytes+len(r.Payload))
 	binary.BigEndian.PutUint32(message[1:], uint32(len(r.Payload)))
-	body := httpcall.NewBody(append(message, r.Payload...))
+	body, header := httpcall.NewBody(append(message, r.Payload...)), httpcall.NewRingHeader(s.header)
 	req := &http.Request{
-		Method: http.MethodPost, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/2.0",
+		Method: http.MethodPost, URL: s.url, Host: s.url.Host, Header: header.Header, Proto: "HTTP/2.0",
 		ProtoMajor:    2,
 		ContentLength: int64(prefixBytes + len(r.Payload)), GetBody: body.Reader,
 	}
 	req.Body, _ = body.Reader()
-	set := req.Header.Set
-	set(metadataID, r.MessageID())
-	set(metadataContentType, r.ContentType)
-	httpcall.SetRing(req.Header, r)
+	header.Set(metadataID, r.MessageID())
+	header.Set(metadataContentType, r.ContentType)
+	header.SetRing(r)
 	return req, body
 }

@@ -113,6 +113,7 @@ type RequestWrite struct {
 	mu      sync.Mutex
 	conn    *ringConn // connection of the present try; nil: none yet
 	http2   bool      // the connection speaks HTTP/2
+	started bool      // start was called for the present try
 	written bool      // the HTTP client has handed over the whole request; with HTTP/1 it may still be in the client's buffer
 }
 
@@ -148,24 +149,28 @@ func (w *RequestWrite) Use(conn net.Conn, http2 bool) {
 	w.end()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.written, w.http2 = false, http2
+	w.written, w.http2, w.started = false, http2, false
 	if c, ok := conn.(*tls.Conn); ok {
 		conn = c.NetConn()
 	}
 	w.conn, _ = conn.(*ringConn)
 }
 
-// start is called before the first byte of the request is written.
+// start is called before the first byte of the request is written, and before each header.
 func (w *RequestWrite) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.conn == nil {
+	if w.conn == nil || w.started {
 		return
 	}
+	w.started = true
 	w.conn.mu.Lock()
 	defer w.conn.mu.Unlock()
-	if w.conn.writing == nil || !w.http2 { // the request before was written, or it would not have freed the connection
+	if w.conn.writing == nil {
 		w.conn.writing = map[*RequestWrite]struct{}{}
+	}
+	if !w.http2 { // the request before was written, or it would not have freed the connection
+		clear(w.conn.writing)
 	}
 	w.conn.writing[w] = struct{}{}
 }

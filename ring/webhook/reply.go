@@ -56,7 +56,8 @@ func statusText(code int) string {
 // readBody reads the body of a response for at most bodyTime and up to maxResponse bytes. It returns the beginning.
 // cancel ends the request.
 func readBody(res *http.Response, cancel func()) []byte {
-	if res.StatusCode == http.StatusSwitchingProtocols { // the body would be the connection
+	if res.StatusCode == http.StatusSwitchingProtocols || // the body would be the connection
+		res.Body == http.NoBody {
 		_ = res.Body.Close()
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/clockd/clockd/ring/httpcall"
 )
 
-// Headers of a request, beside the headers of the ring (httpcall.SetRing).
+// Headers of a request, beside the headers of the ring (httpcall.RingHeader).
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
@@ -79,8 +79,9 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 		}
 		contentType = "application/json"
 	}
+	header := httpcall.NewRingHeader(s.header)
 	req := &http.Request{
-		Method: s.endpoint.Method, URL: s.url, Host: s.url.Host, Header: s.header.Clone(), Proto: "HTTP/1.1",
+		Method: s.endpoint.Method, URL: s.url, Host: s.url.Host, Header: header.Header, Proto: "HTTP/1.1",
 		ProtoMajor: 1, ProtoMinor: 1,
 		ContentLength: int64(len(content)), Body: http.NoBody,
 	}
@@ -94,14 +95,13 @@ func (s *sender) request(r *clock.Ring) (*http.Request, *httpcall.Body, error) {
 		req.Body = unknownBody{}
 	}
 	id, seconds := r.MessageID(), int64(r.RungAt)/1000
-	set := req.Header.Set
 	if s.endpoint.hasBody() {
-		set("Content-Type", contentType)
+		header.Set("Content-Type", contentType)
 	}
-	set(headerID, id)
-	set(headerTimestamp, strconv.FormatInt(seconds, 10))
-	set(headerSignature, signatures(s.keys, id, seconds, content))
-	httpcall.SetRing(req.Header, r)
+	header.Set(headerID, id)
+	header.Set(headerTimestamp, strconv.FormatInt(seconds, 10))
+	header.Set(headerSignature, signatures(s.keys, id, seconds, content))
+	header.SetRing(r)
 	return req, body, nil
 }
 
