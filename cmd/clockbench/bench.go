@@ -25,6 +25,7 @@ type benchCommand struct {
 	Clockd      string `type:"path" placeholder:"FILE" help:"The clockd to measure (default: the file clockd beside clockbench)."`
 	DatabaseURL string `env:"CLOCKD_DATABASE_URL" default:"sqlite:clockd.db" placeholder:"URL" help:"Server to measure on; a database of its own is made there (SQLite: a file beside that one) and dropped."`
 	AMQPURL     string `name:"amqp-url" env:"CLOCKD_AMQP_URL" placeholder:"URL" help:"Broker to measure on, with an exchange and queues of its own. Without it the stream is measured."`
+	Kafka       string `name:"kafka-brokers" env:"CLOCKD_KAFKA_BROKERS" placeholder:"HOST:PORT,..." help:"Brokers of Kafka to measure on, with topics of its own."`
 	Queue       string `enum:"quorum,classic" default:"quorum" help:"Type of the queue that rings are consumed from: quorum or classic."`
 
 	Sets        int           `default:"200000" placeholder:"N" help:"Alarms to set and cancel in bulk (${default})."`
@@ -37,7 +38,7 @@ type benchCommand struct {
 	Definitions bool          `help:"The alarms far in the future ring each day, by a cron expression in a time zone."`
 	Overdue     int           `default:"100000" placeholder:"N" help:"Alarms that come due while no clockd runs (${default})."`
 	Rounds      int           `default:"3" placeholder:"N" help:"Rounds of sets and herd, figure and ceiling by turns; the median counts (${default})."`
-	Only        []string      `placeholder:"NAME,..." help:"Measure these alone: sets, singles, herd, stream (the herd without the broker), lateness, memory, pending, cost, nodes, intake (delayed messages), and two that are measured only when they are named: distribution, overload (herds while others take all cores and sync files, twice the possible load, a slow broker, a killed node)."`
+	Only        []string      `placeholder:"NAME,..." help:"Measure these alone: sets, singles, herd, stream (the herd without the broker), lateness, memory, pending, cost, nodes, intake (delayed messages), webhook, grpc, pull, kafka (rings that go there), and two that are measured only when they are named: distribution, overload (herds while others take all cores and sync files, twice the possible load, a slow broker, a killed node)."`
 	Quick       bool          `help:"Small figures: to see that all works, not how fast."`
 	JSON        string        `name:"json" type:"path" placeholder:"FILE" help:"Write all that was found there (- for standard output, in place of the table)."`
 
@@ -135,6 +136,7 @@ func (b *benchCommand) config(ctx context.Context) (bench.Config, error) {
 	}
 	cfg := bench.DefaultConfig()
 	cfg.DatabaseURL, cfg.AMQPURL, cfg.Queue = b.DatabaseURL, b.AMQPURL, b.Queue
+	cfg.KafkaBrokers = b.Kafka
 	cfg.Sets, cfg.Singles, cfg.Herd, cfg.Crowd, cfg.Pending, cfg.Overdue = b.Sets, b.Singles, b.Herd, b.Crowd, b.Pending, b.Overdue
 	cfg.Rate, cfg.For, cfg.Rounds, cfg.Only = b.Rate, b.For, b.Rounds, b.Only
 	cfg.Definitions, cfg.DistributionPending = b.Definitions, b.DistributionPending

@@ -8,7 +8,7 @@
 //
 // # Invariants
 //
-//  1. clockbench reaches the measured clockd by HTTP and AMQP alone.
+//  1. clockbench reaches the measured clockd as its users do: over HTTP, by its commands, and as a receiver of rings.
 //  2. The process removes all that it made, also after an error or an interrupt.
 //
 // # Failures

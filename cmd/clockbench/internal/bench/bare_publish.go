@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -131,8 +130,7 @@ func (p *barePublisher) publish(rings []bareRing) error {
 func (p *barePublisher) message(r *bareRing) amqp.Publishing {
 	m := amqp.Publishing{
 		DeliveryMode: amqp.Persistent, Body: r.payload, CorrelationId: r.businessID,
-		MessageId: strconv.FormatInt(r.id, 10) + "." + strconv.FormatInt(r.generation,
-			10) + "." + strconv.Itoa(int(r.ringNo)),
+		MessageId: r.messageID(),
 	}
 	if !p.headers {
 		return m

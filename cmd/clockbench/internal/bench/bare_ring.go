@@ -58,12 +58,13 @@ type deliverer func([]bareRing) error
 type bareRinger struct {
 	table   bareTable
 	deliver []deliverer // by worker
+	rows    int         // most rings of a batch
 	close   func()
 }
 
 // newBareRinger makes the workers. If b is nil, nothing is delivered.
 func newBareRinger(ctx context.Context, table bareTable, b *broker, key string, headers bool) (*bareRinger, error) {
-	r := &bareRinger{table: table, close: func() {}}
+	r := &bareRinger{table: table, rows: ringRows, close: func() {}}
 	for range ringWorkers {
 		if b == nil {
 			r.deliver = append(r.deliver, func([]bareRing) error { return nil })
@@ -95,14 +96,14 @@ func (r *bareRinger) ring(ctx context.Context, worker int, ids []int64) error {
 func (r *bareRinger) herd(ctx context.Context, ids []int64) error {
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
-	for w := range ringWorkers {
+	for w := range r.deliver {
 		workers.Go(func() error {
 			for {
-				from := int(next.Add(ringRows)) - ringRows
+				from := int(next.Add(int64(r.rows))) - r.rows
 				if from >= len(ids) {
 					return nil
 				}
-				if err := r.ring(ctx, w, ids[from:min(from+ringRows, len(ids))]); err != nil {
+				if err := r.ring(ctx, w, ids[from:min(from+r.rows, len(ids))]); err != nil {
 					return err
 				}
 			}
@@ -118,7 +119,7 @@ func (r *bareRinger) steadily(ctx context.Context, ids []int64, dueAt func(n int
 	late := make([]time.Duration, 0, len(ids))
 	work := make(chan [2]int) // from, to
 	workers, ctx := errgroup.WithContext(ctx)
-	for w := range ringWorkers {
+	for w := range r.deliver {
 		workers.Go(func() error {
 			for part := range work {
 				if err := r.ring(ctx, w, ids[part[0]:part[1]]); err != nil {
@@ -135,7 +136,7 @@ func (r *bareRinger) steadily(ctx context.Context, ids []int64, dueAt func(n int
 	}
 	workers.Go(func() error {
 		defer close(work)
-		return dispatch(ctx, len(ids), dueAt, work)
+		return r.dispatch(ctx, len(ids), dueAt, work)
 	})
 	err := workers.Wait()
 	return late, err
@@ -155,14 +156,14 @@ func sleepUntil(ctx context.Context, instant int64) (now int64, err error) {
 }
 
 // dispatch sends ranges of due alarms to work, in the order of their due times. dueAt returns the due time of alarm n.
-func dispatch(ctx context.Context, n int, dueAt func(n int) int64, work chan<- [2]int) error {
+func (r *bareRinger) dispatch(ctx context.Context, n int, dueAt func(n int) int64, work chan<- [2]int) error {
 	for from := 0; from < n; {
 		now, err := sleepUntil(ctx, dueAt(from))
 		if err != nil {
 			return err
 		}
 		to := from + 1
-		for to < n && to-from < ringRows && dueAt(to) <= now {
+		for to < n && to-from < r.rows && dueAt(to) <= now {
 			to++
 		}
 		select {

@@ -44,6 +44,18 @@ func startChild(
 		append(environment(node, databaseURL, amqpURL, exchange), more...))
 }
 
+// applicationSettings migrates the database, and makes the settings of the application.
+func applicationSettings(ctx context.Context, cfg *Config, databaseURL string, flags []string) error {
+	for _, arguments := range [][]string{{"migrate"}, append([]string{"application", "set", application}, flags...)} {
+		cmd := exec.CommandContext(ctx, cfg.Executable, arguments...) //nolint:gosec // the measured executable
+		cmd.Env = environment("", databaseURL, "", "")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("clockd %s: %w: %s", arguments[0], err, bytes.TrimSpace(out))
+		}
+	}
+	return nil
+}
+
 // startHTTP starts clockd's HTTP server without a store.
 func startHTTP(ctx context.Context, cfg *Config) (*child, error) {
 	return launch(ctx, cfg.Baseline, "http", "", environment("", "", "", ""))
@@ -82,7 +94,7 @@ func environment(node, databaseURL, amqpURL, exchange string) []string {
 		"CLOCKD_DATABASE_URL": databaseURL, "CLOCKD_LISTEN": "127.0.0.1:0", "CLOCKD_NODE": node,
 		"CLOCKD_LOG_LEVEL": "warn",
 		"CLOCKD_AMQP_URL":  "", "CLOCKD_AMQP_EXCHANGE": "clock", "CLOCKD_AMQP_DECLARE_QUEUES": "",
-		"CLOCKD_NO_MIGRATE": "",
+		"CLOCKD_NO_MIGRATE": "", "CLOCKD_KAFKA_BROKERS": "",
 	}
 	if exchange != "" {
 		own["CLOCKD_AMQP_URL"], own["CLOCKD_AMQP_EXCHANGE"] = amqpURL, exchange

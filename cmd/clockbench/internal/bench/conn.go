@@ -19,7 +19,7 @@ type httpConn struct {
 	in   *bufio.Reader
 	out  []byte
 	host string
-	base string // path of the application's alarms
+	base string // path of the application's alarms, or of its rings
 }
 
 // dialTimeout bounds the dial of a connection. exchangeTimeout bounds a request with its response.
@@ -46,9 +46,14 @@ func dialHTTP(ctx context.Context, base string) (*httpConn, error) {
 // use makes the next requests change the alarms of this application.
 func (c *httpConn) use(application string) { c.base = "/v1/applications/" + application + "/alarms" }
 
+// useRings makes the next requests go to the rings of the application.
+func (c *httpConn) useRings(application string) {
+	c.base = "/v1/applications/" + application + "/rings"
+}
+
 func (c *httpConn) close() { _ = c.conn.Close() }
 
-// head begins a request in out. path is relative to the application's alarms.
+// head begins a request in out. path is relative to base.
 func (c *httpConn) head(method string, path []byte) {
 	c.out = append(append(c.out[:0], method...), ' ')
 	c.out = append(append(c.out, c.base...), path...)

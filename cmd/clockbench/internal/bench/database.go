@@ -76,6 +76,9 @@ type bareRing struct {
 	claimID    string
 }
 
+// messageID returns the id of the ring's message, as in clockd's contract.
+func (r *bareRing) messageID() string { return fmt.Sprintf("%d.%d.%d", r.id, r.generation, r.ringNo) }
+
 // The columns that the bare statements write and read.
 const (
 	insertColumns = "application, business_id, shard, state, generation, payload, payload_kind, content_type, target_ring_at, " +

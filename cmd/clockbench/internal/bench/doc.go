@@ -2,11 +2,11 @@
 // same broker can do at most.
 //
 // The figures come from a real service: `clockd serve` in its own process, with its own database, exchange and queue.
-// The bench reaches it by HTTP and AMQP alone. The ceilings come from bare code in this package: raw drivers and no
-// line of the service. They run right after the figure, on the same server, on a copy of the same table and on the same
-// type of queue. Single requests are the exception: their ceiling is the service's own HTTP server without a store.
-// Only the ratio of figure and ceiling is meaningful. The machine, its disk and its neighbours change from hour to
-// hour, but both sides feel the same changes.
+// The bench reaches it over HTTP, by its commands, and as a receiver of rings. The ceilings come from bare code in this
+// package: raw drivers and no line of the service. They run right after the figure, on the same server, on a copy of
+// the same table and on the same type of queue. Single requests are the exception: their ceiling is the service's own
+// HTTP server without a store. Only the ratio of figure and ceiling is meaningful. The machine, its disk and its
+// neighbours change from hour to hour, but both sides feel the same changes.
 //
 //	stage      figures                                             ceiling
 //	sets       NDJSON and JSON arrays: set, cancel                 a multi-row insert (update) of 500 rows, with as many writers
@@ -23,6 +23,14 @@
 //	nodes      herd and lateness with 1, 2 and 4 nodes             one node
 //	intake     N delayed messages: taken as alarms, due at one     none
 //	           instant; lateness of messages at a constant rate
+//	webhook    herd and lateness of rings to a HTTP server; a      a client of net/http that only sends, as many at once
+//	           herd to a server that replies after 5 ms
+//	grpc       the same to a server of gRPC                        a client of grpc-go that only sends, as many at once
+//	pull       herd and lateness of rings that workers reserve;    the stream, by turns
+//	           a herd of which they acknowledge each ring
+//	kafka      herd and lateness of records, if there are brokers  a producer that only sends
+//
+// The servers of webhook and grpc, and the clients that only send, are in the process of the bench.
 //
 // Each stage has a fresh database and a fresh process. The bench checks every ring: it came, it was not early by the
 // database's clock, it came once, and its payload is the payload that was set.

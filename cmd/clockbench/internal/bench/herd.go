@@ -191,11 +191,19 @@ func (r *run) addHerd(b *testbed, stage, what string, rounds *herdRounds) {
 			figure.besideAll("bare publish, not consumed", rounds.published),
 		)
 	}
+	r.addHerdCosts(b, stage, what, rounds, "bare loop")
+}
+
+// addHerdCosts adds what a herd costs. bare names the ceiling of the processor time, if there is one.
+func (r *run) addHerdCosts(b *testbed, stage, what string, rounds *herdRounds, bare string) {
+	clients := figureOf(what+", the same with the consumer's", micros, rounds.clients)
+	if len(rounds.bareClients) > 0 {
+		clients = clients.besideAll(bare, rounds.bareClients)
+	}
 	r.add(stage,
 		figureOf(what+", first ring after", millis, rounds.first),
 		figureOf(what+", clockd's processor time each", micros, rounds.costs),
-		figureOf(what+", the same with the consumer's", micros, rounds.clients).besideAll("bare loop",
-			rounds.bareClients),
+		clients,
 		Figure{What: "peak RSS after the " + what, Unit: mebibytes, Value: mib(b.child.peakRSS())},
 	)
 }
@@ -272,12 +280,8 @@ func (r *run) barePublish(ctx context.Context, b *testbed) (perSecond float64, e
 		return 0, err
 	}
 	defer ringer.close()
-	ids := make([]int64, n)
-	for i := range ids {
-		ids[i] = int64(i)
-	}
 	begun := time.Now()
-	if err := ringer.herd(ctx, ids); err != nil {
+	if err := ringer.herd(ctx, numbers(n)); err != nil {
 		return 0, err
 	}
 	return rate(n, time.Since(begun)), nil

@@ -50,17 +50,22 @@ func (r *run) latenessAt(ctx context.Context, b *testbed, s *steady) error {
 	if err != nil {
 		return err
 	}
+	r.add(s.stage, latenessFigures(s.what, late, "bare loop", bare)...)
+	return nil
+}
+
+// latenessFigures returns the figures of a lateness, beside the lateness of a bare program.
+func latenessFigures(what string, late spread, bareWhat string, bare spread) []Figure {
 	figures := []Figure{
-		Figure{What: s.what + ", p50", Unit: millis, Value: ms(late.P50)}.atMost(p50Target),
-		Figure{What: s.what + ", p99", Unit: millis, Value: ms(late.P99)}.atMost(p99Target),
-		Figure{What: s.what + ", p99.9", Unit: millis, Value: ms(late.P999)}.atMost(p999Target),
-		{What: s.what + ", max", Unit: millis, Value: ms(late.Max)},
+		Figure{What: what + ", p50", Unit: millis, Value: ms(late.P50)}.atMost(p50Target),
+		Figure{What: what + ", p99", Unit: millis, Value: ms(late.P99)}.atMost(p99Target),
+		Figure{What: what + ", p99.9", Unit: millis, Value: ms(late.P999)}.atMost(p999Target),
+		{What: what + ", max", Unit: millis, Value: ms(late.Max)},
 	}
 	for i, d := range []time.Duration{bare.P50, bare.P99, bare.P999, bare.Max} {
-		figures[i] = figures[i].beside("bare loop", ms(d))
+		figures[i] = figures[i].beside(bareWhat, ms(d))
 	}
-	r.add(s.stage, figures...)
-	return nil
+	return figures
 }
 
 // evenly returns due times at a constant rate, beginning at an instant.

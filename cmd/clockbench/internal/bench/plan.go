@@ -27,6 +27,10 @@ const (
 	stageCost     = "cost"
 	stageNodes    = "nodes"
 	stageIntake   = "intake"
+	stageWebhook  = "webhook"
+	stageGRPC     = "grpc"
+	stagePull     = "pull"
+	stageKafka    = "kafka"
 
 	stageDistribution = "distribution" // runs only when it is named, because it takes long
 	stageOverload     = "overload"     // runs only when it is named, because it takes the machine from others
@@ -35,7 +39,7 @@ const (
 // Stages returns the names of all stages, in the order in which they run.
 func Stages() []string {
 	return []string{stageSets, stageSingles, stageHerd, stageStream, stageLateness, stageMemory, stagePending,
-		stageCost, stageNodes, stageIntake,
+		stageCost, stageNodes, stageIntake, stageWebhook, stageGRPC, stagePull, stageKafka,
 		stageDistribution, stageOverload}
 }
 
@@ -47,6 +51,8 @@ type Config struct {
 	DatabaseURL string // mysql://, postgres:// or sqlite:; the bench makes databases of its own on this server, or beside this file
 	AMQPURL     string // URL with one host; empty: rings go to the stream
 	Queue       string // Quorum or Classic; default Quorum
+	// KafkaBrokers are brokers of Kafka, as host:port, separated by commas; empty: Kafka is not measured.
+	KafkaBrokers string
 
 	Sets        int           // alarms set and cancelled in bulk, over all rounds; default 200,000
 	Singles     int           // alarms set and cancelled with one request each; default 40,000
@@ -140,6 +146,9 @@ func (c *Config) Validate() error {
 	if slices.Contains(c.Only, stageIntake) && c.AMQPURL == "" {
 		errs = append(errs, errors.New("the stage intake takes messages from RabbitMQ: give the broker's URL"))
 	}
+	if slices.Contains(c.Only, stageKafka) && c.KafkaBrokers == "" {
+		errs = append(errs, errors.New("the stage kafka needs Kafka: give its brokers"))
+	}
 	if c.Executable == "" || c.Baseline == "" {
 		errs = append(errs, errors.New("the path of the measured clockd or of clockbench is empty"))
 	}
@@ -173,7 +182,7 @@ func rising(numbers []int) bool {
 func (c *Config) runs(stage string) bool {
 	if len(c.Only) == 0 {
 		return stage != stageDistribution && stage != stageOverload &&
-			(!slices.Contains(brokerStages, stage) || c.AMQPURL != "")
+			(!slices.Contains(brokerStages, stage) || c.AMQPURL != "") && (stage != stageKafka || c.KafkaBrokers != "")
 	}
 	return slices.Contains(c.Only, stage)
 }

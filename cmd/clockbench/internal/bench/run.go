@@ -49,6 +49,10 @@ func (r *run) stages(ctx context.Context) error {
 		stagePending: r.inTestbed(r.pending),
 		stageCost:    r.inCountedTestbed(r.cost), stageNodes: r.nodes,
 		stageIntake:       inTestbedOf(r.makeIntakeTestbed, r.intake),
+		stageWebhook:      r.onServer(stageWebhook, newWebhooks),
+		stageGRPC:         r.onServer(stageGRPC, newCalls),
+		stagePull:         r.pull,
+		stageKafka:        r.onServer(stageKafka, newTopic),
 		stageDistribution: r.inTestbed(r.distribution), stageOverload: r.overload,
 	}
 	for _, name := range Stages() {

@@ -54,6 +54,16 @@ func TestRunMeasuresSQLite(t *testing.T) {
 	runOnSQLite(t, smokeConfig)
 }
 
+// TestRunMeasuresReceivers rings webhooks, calls of gRPC and workers that reserve rings.
+func TestRunMeasuresReceivers(t *testing.T) {
+	t.Parallel()
+	runOnSQLite(t, func(databaseURL, amqpURL string) Config {
+		cfg := quickConfig(databaseURL, amqpURL)
+		cfg.Only = []string{stageWebhook, stageGRPC, stagePull}
+		return cfg
+	})
+}
+
 func TestRunMeasuresMariaDB(t *testing.T) {
 	t.Parallel()
 	runOnMariaDB(t, smokeConfig)
@@ -183,7 +193,9 @@ func expectRings(t *testing.T, cfg *Config, report *Report) {
 		rung[c.Stage] += c.Expected
 	}
 	expected := map[string]int{stageHerd: p.Herd, stageLateness: p.Rate, stageMemory: p.Crowd,
-		stageCost: p.Herd + p.Rate}
+		stageCost: p.Herd + p.Rate, stageWebhook: p.Herd + p.Herd/busyPart + p.Rate,
+		stageGRPC:  p.Herd + p.Herd/busyPart + p.Rate,
+		stageKafka: p.Herd + p.Rate, stagePull: 3*p.Herd + 2*p.Rate}
 	if strings.HasPrefix(report.Target, "RabbitMQ") {
 		expected[stageStream] = p.Herd
 		expected[stageNodes] = len(nodeCounts) * (p.Herd/2 + p.Rate)

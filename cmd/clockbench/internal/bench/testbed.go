@@ -11,12 +11,14 @@ import (
 type testbed struct {
 	cfg     *Config
 	db      database
-	broker  *broker  // nil: rings go to the stream
+	broker  *broker  // nil: rings go to the receiver or to the stream
 	child   *child   // the first node
 	nodes   []*child // all started nodes, including ended nodes
 	offset  clockOffset
 	load    *load    // takes the machine from the others; nil: no load
 	proxies *proxies // count the traffic between nodes and servers; nil: nothing is counted
+
+	receiver receiver // takes the rings; nil: they go to the broker or to the stream
 
 	takesMessages bool // the nodes take delayed messages
 	applications  int  // number of applications that share the alarms of herds and of constant rates; 0: one
@@ -107,6 +109,11 @@ func (r *run) fillTestbed(ctx context.Context, b *testbed, amqpURL string) (err 
 			return err
 		}
 	}
+	if b.receiver != nil {
+		if err := applicationSettings(ctx, &r.cfg, b.db.URL(), b.receiver.Settings()); err != nil {
+			return err
+		}
+	}
 	b.child, err = b.startNode(ctx, firstNode)
 	return err
 }
@@ -126,6 +133,9 @@ func (b *testbed) startNode(ctx context.Context, name string) (*child, error) {
 	if b.takesMessages {
 		more = []string{"CLOCKD_INTAKE_QUEUE=" + b.broker.delayed, "CLOCKD_INTAKE_EXCHANGE=" + exchange,
 			"CLOCKD_INTAKE_DEAD_LETTERS=" + b.broker.letters}
+	}
+	if b.receiver != nil {
+		more = b.receiver.Environment()
 	}
 	c, err := startChild(ctx, b.cfg, name, databaseURL, amqpURL, exchange, more...)
 	if err != nil {
@@ -161,6 +171,9 @@ func (b *testbed) close(ctx context.Context) error {
 	if b.broker != nil {
 		errs = append(errs, b.broker.Drop())
 	}
+	if b.receiver != nil {
+		errs = append(errs, b.receiver.Close())
+	}
 	if b.db != nil {
 		errs = append(errs, b.db.Drop(ctx))
 	}
@@ -177,12 +190,16 @@ func (b *testbed) running() (nodes []*child) {
 	return nodes
 }
 
-// consume takes the rings of the service from the queue or the stream into the tally.
+// consume takes the rings of the service from the receiver, the queue or the stream into the tally.
 func (b *testbed) consume(ctx context.Context, t *tally) (*consumer, error) {
-	if b.broker == nil {
+	switch {
+	case b.receiver != nil:
+		return b.receiver.Consume(ctx, b.child.url, t)
+	case b.broker != nil:
+		return b.broker.consume(ctx, b.broker.queue, t)
+	default:
 		return subscribe(ctx, b.child.url, t)
 	}
-	return b.broker.consume(ctx, b.broker.queue, t)
 }
 
 // now returns the database's clock in epoch milliseconds.
