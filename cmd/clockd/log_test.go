@@ -114,6 +114,9 @@ func TestDebugLogTellsOfAlarms(t *testing.T) {
 		"alarm request decided set shop/order-2",
 		"ring ended confirmed shop/order-2",
 	}
+	if len(events) == len(want) { // a ring may end before the line about its set is written
+		slices.Sort(events[2:])
+	}
 	if !slices.Equal(events, want) {
 		t.Errorf("the log tells of\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))
 	}
