@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,25 +14,18 @@ import (
 // webhooks receives rings as HTTP requests.
 type webhooks struct {
 	tallyHolder
-	server *http.Server
-	url    string
-	done   chan struct{} // closed when the server has ended
+	http *localHTTP
 }
 
 var _ server = (*webhooks)(nil)
 
 // newWebhooks starts a server.
 func newWebhooks(ctx context.Context, _ *Config) (server, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
+	w := &webhooks{}
+	var err error
+	if w.http, err = serveHTTP(ctx, w); err != nil {
 		return nil, err
 	}
-	w := &webhooks{url: "http://" + listener.Addr().String() + "/rings", done: make(chan struct{})}
-	w.server = &http.Server{Handler: w, ReadHeaderTimeout: dialTimeout}
-	go func() {
-		defer close(w.done)
-		_ = w.server.Serve(listener) // Close ends it
-	}()
 	return w, nil
 }
 
@@ -54,7 +46,7 @@ func (w *webhooks) ServeHTTP(response http.ResponseWriter, req *http.Request) {
 
 // Settings returns the endpoint.
 func (w *webhooks) Settings() []string {
-	return []string{"--target=webhook", "--webhook-url=" + w.url,
+	return []string{"--target=webhook", "--webhook-url=" + w.http.url,
 		fmt.Sprintf("--webhook=concurrency=%d", receiverConcurrency)}
 }
 
@@ -68,9 +60,8 @@ func (w *webhooks) Consume(_ context.Context, _ string, t *tally) (*consumer, er
 
 // Close ends the server.
 func (w *webhooks) Close() error {
-	err := w.server.Close()
-	<-w.done
-	return err
+	w.http.close()
+	return nil
 }
 
 // Sender returns a client of net/http with the same headers as clockd's requests.
@@ -83,7 +74,7 @@ func (w *webhooks) Sender(ctx context.Context, table bareTable) (*bareRinger, er
 
 // send sends one ring.
 func (w *webhooks) send(ctx context.Context, sending *http.Client, r *bareRing) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(r.payload))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.http.url, bytes.NewReader(r.payload))
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (r *run) singles(ctx context.Context, b *testbed) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, httpOnly.stop()) }()
-	bare, err := serveBare(ctx)
+	bare, err := serveHTTP(ctx, http.HandlerFunc(respondBare))
 	if err != nil {
 		return err
 	}
@@ -144,21 +144,21 @@ func eachRequest(
 	return time.Since(begun), spreadOf(took), err
 }
 
-// bareHTTP is a net/http server that reads the same JSON as clockd and stores nothing.
-type bareHTTP struct {
+// localHTTP is a net/http server of the bench.
+type localHTTP struct {
 	url    string
 	server *http.Server
-	done   chan struct{}
+	done   chan struct{} // closed when the server has ended
 }
 
-func serveBare(ctx context.Context) (*bareHTTP, error) {
+func serveHTTP(ctx context.Context, handler http.Handler) (*localHTTP, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	b := &bareHTTP{
+	b := &localHTTP{
 		url: "http://" + listener.Addr().String(), done: make(chan struct{}),
-		server: &http.Server{Handler: http.HandlerFunc(respondBare), ReadHeaderTimeout: dialTimeout},
+		server: &http.Server{Handler: handler, ReadHeaderTimeout: dialTimeout},
 	}
 	go func() {
 		defer close(b.done)
@@ -167,7 +167,7 @@ func serveBare(ctx context.Context) (*bareHTTP, error) {
 	return b, nil
 }
 
-func (b *bareHTTP) close() {
+func (b *localHTTP) close() {
 	_ = b.server.Close()
 	<-b.done
 }
@@ -182,6 +182,7 @@ type bareAlarm struct {
 	Payload     json.RawMessage `json:"payload"`
 }
 
+// respondBare reads the same JSON as clockd, and stores nothing.
 func respondBare(w http.ResponseWriter, req *http.Request) {
 	a := bareAlarm{Application: application, BusinessID: req.URL.Path, State: "scheduled", Generation: 1}
 	status := http.StatusOK
