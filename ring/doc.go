@@ -156,9 +156,9 @@
 //
 // Applications in quarantine do not wait for each other. One round holds the batches and probes of all applications
 // with one kind of failure, and each application gets its part of the rows. The kinds are replying (returned, nacked),
-// crowded and silent. A round of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way at a
-// time, so that a worker is left for the other applications. An application whose rings are all confirmed is healthy at
-// once, while its round still waits for the others, if the lane reports confirms early (Limits.OnConfirmed). A late
+// crowded and silent. A round of silent applications lasts up to Config.ReplyTimeout. Only one such round is under way
+// at a time, so that a worker is left for the other applications. An application whose rings are all confirmed is
+// healthy at once, while its round still waits for the others, if the lane reports confirms early (Limits.OnConfirmed). A late
 // confirm does not end the quarantine, but makes a held application suspect, so that it rings in batches again. On a
 // route with SeparateReplies it makes it healthy. An application that may be to blame for its round (refused) has the
 // round alone. This costs QuarantineWorkers lanes a route, and as many database connections while rounds are under way.

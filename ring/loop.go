@@ -308,7 +308,7 @@ func (l *Loop) nextSharedBatch(c *crew, now clock.Instant) (batch, bool) {
 // defers the others.
 func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 	kept, localNow := entries[:first], time.Now()
-	var dropped, later, deferredEntries []entry
+	var dropped, later []entry
 	for _, e := range entries[first:] {
 		switch l.quarantine.admit(e, localNow) {
 		case admitShared:
@@ -320,11 +320,11 @@ func (l *Loop) admit(entries []entry, first int, now clock.Instant) []entry {
 			dropped = append(dropped, e)
 		case admitDeferred:
 			e.popAt = now.Add(l.cfg.Probe)
-			deferredEntries = append(deferredEntries, e)
+			later = append(later, e)
 		}
 	}
 	l.heap.drop(dropped)
-	if later = append(later, deferredEntries...); len(later) > 0 {
+	if len(later) > 0 {
 		l.heap.complete(later, true)
 	}
 	return kept

@@ -150,7 +150,7 @@ func (a *watched) unasked(now time.Time) bool {
 // idle reports whether the application has had no alarm to ring for so long that the quarantine forgets it.
 func (a *watched) idle(now time.Time) bool {
 	switch {
-	case a.batches > 0 || a.suspended || len(a.parked) > 0:
+	case a.batches > 0 || a.hasBacklog():
 		return false
 	case a.health == absent: // the heap was asked for a row, and none came
 		return a.awaitingRow && now.Sub(a.askedAt) >= absentForgetAfter/2
