@@ -86,8 +86,8 @@ func (p RetryPolicy) Encode() string {
 		return ""
 	}
 	s := storedRetryPolicy{Initial: p.Initial.Milliseconds(), Factor: p.Factor, Cap: p.Cap.Milliseconds()}
-	if p.Limit != NoLimit {
-		s.Limit = &p.Limit
+	if limit := p.Limit; limit != NoLimit { // a copy, so that only this branch allocates
+		s.Limit = &limit
 	}
 	b, err := json.Marshal(s)
 	if err != nil { // Factor is NaN, which Validate refuses
