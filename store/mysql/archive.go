@@ -22,7 +22,7 @@ func (w *writeTx) Restore(ctx context.Context, rows []*engine.Row) ([]int64, err
 	}
 	err := chunks(len(rows), w.server.maxStatement(), size, func(from, to int) error {
 		args := restoreArgs.Of(to-from, func(i int, row *engine.Row) { *row = *rows[from+i] })
-		b := bulk{DBTX: w.tx, rows: to - from, args: args}
+		b := bulk{DBTX: w.tx, rows: to - from, args: args, insert: true}
 		result, err := w.d.q.RestoreAlarms(ctx, b, dbsqlc.RestoreAlarmsParams{Build: store.BuildLevel()})
 		switch {
 		case hasNumber(err, errNull): // only the guarded value can be NULL

@@ -52,8 +52,9 @@ func paramsIn(text string) int { return strings.Count(text, "?") }
 type bulk struct {
 	dbsqlc.DBTX
 	rows   int
-	args   []any  // arguments of all rows; bulk may write beyond their length
+	args   []any  // arguments of all rows; bulk changes them, and may write beyond their length
 	prefix string // text before the statement
+	insert bool   // the statement is an INSERT INTO alarm: leave out what the rows have in common
 }
 
 // ExecContext runs the statement.
@@ -69,8 +70,11 @@ func (b bulk) QueryContext(ctx context.Context, query string, args ...any) (*sql
 }
 
 func (b bulk) expand(query string, args []any) (string, []any) {
-	parts := split(query)
-	return parts.expand(b.prefix, b.rows), parts.join(args, b.args)
+	parts, rowArgs := split(query), b.args
+	if b.insert {
+		parts, rowArgs = parts.withoutShared(rowArgs)
+	}
+	return parts.expand(b.prefix, b.rows), parts.join(args, rowArgs)
 }
 
 // chunks calls do for consecutive ranges of n rows. A range has at most maxBulk rows and at most maxBytes bytes by

@@ -9,8 +9,9 @@
 //
 // The driver puts parameters into the statement, so each statement is one round trip. A statement for many rows repeats
 // its tuple, or the SELECT of literals at the beginning of an UPDATE. It has up to 1,000 rows and three quarters of
-// max_allowed_packet. In the pools of writes and of rings the first statement of a transaction begins it. The round
-// trips, including the COMMIT:
+// max_allowed_packet. An INSERT of alarms leaves out the columns that have their default in all rows (insert.go). In
+// the pools of writes and of rings the first statement of a transaction begins it. The round trips, including the
+// COMMIT:
 //
 //	a group of sets, all new                   2   INSERT; on MySQL 4: lock, read, INSERT
 //	a group of sets of existing keys           4   INSERT refused, lock, UPDATE; mostly 3, see below

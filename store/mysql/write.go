@@ -171,7 +171,7 @@ func (w *writeTx) insertFree(ctx context.Context, rows []*clock.Alarm) (int64, e
 // claim checks every row again.
 func (w *writeTx) insertRows(ctx context.Context, rows []*clock.Alarm) (int64, error) {
 	args := insertArgs.Of(len(rows), func(i int, row *engine.Row) { row.SetAlarm(rows[i]) })
-	b := bulk{DBTX: w.tx, rows: len(rows), args: args}
+	b := bulk{DBTX: w.tx, rows: len(rows), args: args, insert: true}
 	if w.server.maria {
 		b.prefix = lockWait(0)
 	}

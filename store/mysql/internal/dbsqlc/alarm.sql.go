@@ -282,7 +282,8 @@ type InsertAlarmsParams struct {
 // The markers FIRST and NEXT surround the part of a statement that is repeated for each row (store/mysql/bulk.go). No line may
 // begin with /* and end with */, because sqlc would drop it as a comment.
 // Inserts the sets of a group as new rows, all or none. The tuple is repeated for each row. The rows keep the order of the group.
-// So alarms that are due at one time ring in the order in which they were set.
+// So alarms that are due at one time ring in the order in which they were set. A column that has its default in all rows is left out
+// (store/mysql/insert.go).
 // MariaDB runs the statement with innodb_lock_wait_timeout = 0, so that it never waits for a locked row.
 // For a build below the oldest level the application of the first tuple is NULL, and the server refuses the statement. The other tuples
 // need no check.
