@@ -268,6 +268,31 @@ func topLevel(body []byte) (keys []string, values []json.RawMessage, ok bool) {
 	return keys, values, true
 }
 
+func TestIsJSONNestsAsDeepAsTheStandardLibrary(t *testing.T) {
+	for _, depth := range []int{1, 9_999, 10_000, 10_001, 1 << 20} {
+		body := []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))
+		if got, want := isJSON(body), json.Valid(body); got != want {
+			t.Errorf("depth %d is JSON: %t, want %t", depth, got, want)
+		}
+	}
+}
+
+// FuzzIsJSON compares isJSON with the standard library, which explains what is wrong with a refused body.
+func FuzzIsJSON(f *testing.F) {
+	for _, s := range []string{
+		`{"a":1,"a":2}`, `"\ud800"`, "\"\xff\"", "\"\x01\"", ` [1,2.5e+3,-0,null,true] `, `{"a":{"b":[[],{}]}}`,
+		`01`, `-`, `1.`, ``, ` `, `{} {}`, "\ufeff{}", `"\u00"`, `"\x"`, `[1,]`, `{"a":1,}`, `{1:2}`, "\u2028", `1e`,
+		`nul`, "{\"a\"\n:\t1}\r",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if got, want := isJSON(body), json.Valid(body); got != want {
+			t.Fatalf("%q is JSON: %t, want %t", body, got, want)
+		}
+	})
+}
+
 func FuzzMembers(f *testing.F) {
 	for _, p := range payloads {
 		f.Add([]byte(`{"delay":1,` + p + `}`))
