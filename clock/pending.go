@@ -30,7 +30,7 @@ type Pending struct {
 	prevInList, nextInList *Pending // neighbours in a list of its application
 	prevOnKey, nextOnKey   *Pending // neighbours on the same key; nil at the ends
 
-	decision Decision
+	decision *Decision // nil before Done
 }
 
 // newPending returns the Pending of a caller that waits as long as ctx lasts.
@@ -49,7 +49,8 @@ func Decided(op Op, d Decision) *Pending {
 func refused(op Op, err error) *Pending { return Decided(op, Decision{Verdict: Refuse, Err: err}) }
 
 func (p *Pending) decide(d *Decision) {
-	p.decision = *d // a copy: one waiter must not keep the decisions of the whole group in memory
+	own := *d // a copy: one waiter must not keep the decisions of the whole group in memory
+	p.decision = &own
 	if p.ended != nil {
 		p.ended(d)
 		p.ended = nil
@@ -102,7 +103,7 @@ func (p *Pending) Wait(ctx context.Context) (*Decision, error) {
 	if !p.decided() { // a decision that is known by now is worth more than the end of ctx
 		return new(Decision), Unconfirmed(ctx.Err())
 	}
-	return &p.decision, p.decision.Err
+	return p.decision, p.decision.Err
 }
 
 func (p *Pending) decided() bool {

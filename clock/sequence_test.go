@@ -109,7 +109,7 @@ func checkSequential(t *testing.T, key Key, ps []*Pending) {
 			continue
 		}
 		want := p.op.Decide(row, 0)
-		if got, want := describe(p.decision), describe(want); got != want {
+		if got, want := describe(*p.decision), describe(want); got != want {
 			t.Fatalf("%v, op %d of %d: got %s, want %s", key, i, len(ps), got, want)
 		}
 		if want.Writes() {
