@@ -28,7 +28,8 @@ func (c ServiceConfig) Validate() error {
 			fmt.Errorf("max payload must be from 0 to %d MiB: a claim holds some payloads in memory, a MEDIUMBLOB keeps 16 MiB", MaxStoredPayload>>20))
 	}
 	if c.MaxPayload > c.Writer.GroupBytes/2 {
-		errs = append(errs, errors.New("max payload must be at most half of the write group's bytes"))
+		errs = append(errs,
+			fmt.Errorf("max payload must be at most %d: a transaction takes twice as many bytes", c.Writer.GroupBytes/2))
 	}
 	return errors.Join(append(errs, c.Writer.Validate())...)
 }

@@ -151,7 +151,7 @@ func TestServiceConfigNamesTheInvalidField(t *testing.T) {
 		"locked writes":     func(c *ServiceConfig) { c.Writer.LockedWrites = 0 },
 		"lock wait":         func(c *ServiceConfig) { c.Writer.LockWait = RequestTimeout },
 		"max payload":       func(c *ServiceConfig) { c.MaxPayload = -1 },
-		"half of the write": func(c *ServiceConfig) { c.MaxPayload = c.Writer.GroupBytes/2 + 1 },
+		"at most 2097152":   func(c *ServiceConfig) { c.MaxPayload = c.Writer.GroupBytes/2 + 1 },
 	} {
 		cfg := DefaultServiceConfig()
 		change(&cfg)

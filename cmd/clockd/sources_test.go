@@ -57,6 +57,8 @@ func TestAllConfigurationErrorsAreReportedTogether(t *testing.T) {
 		"CLOCKD_AMQP_URL_FILE: open", "CLOCKD_RETENTION: ", `CLOCKD_LOG_FORMAT: "xml"`, "CLOCKD_NO_MIGRATE: ",
 		"CLOCKD_CONNECTIONS: ",
 		"CLOCKD_RING_BATCH: ", "CLOCKD_OTLP_ENDPOINT: OTLP endpoint", "CLOCKD_KAFKA_CA: authorities of Kafka")
+	wantLines(t, refused(t, []string{"CLOCKD_MAX_PAYLOAD=2097153"}, "serve"),
+		"CLOCKD_MAX_PAYLOAD: max payload must be at most 2097152: ")
 	wantLines(t, refused(t, []string{"CLOCKD_SHARDS=x", "CLOCKD_LOG_LEVEL=loud"}, "migrate"), "CLOCKD_SHARDS: ",
 		"CLOCKD_LOG_LEVEL: ")
 }

@@ -407,7 +407,7 @@ func (s *service) announce(out io.Writer) error {
 			"version", version)
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s\n%s\n", version, url,
+	_, err := fmt.Fprintf(out, "clockd %s listens on %s: alarms in %s, rings to %s by default\n%s\n", version, url,
 		shownURL(s.cfg.DatabaseURL), s.targets.name, s.toTry(url))
 	return err
 }
